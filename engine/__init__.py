@@ -1,0 +1,36 @@
+"""Bellmark: train reinforcement-learning trading policies, backtest them and decide whether to trust them.
+
+    import bellmark
+    run = bellmark.train("demo")
+    print(run.metrics())
+    print(bellmark.evaluate(bellmark.backtest(run)))
+    bellmark.report(run)
+
+Attributes are loaded at first use, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bellmark.api import backtest, evaluate, load_dataset, load_run, report, train
+
+    __version__: str
+
+__all__ = ["__version__", "backtest", "evaluate", "load_dataset", "load_run", "report", "train"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("bellmark")
+    if name in __all__:
+        return getattr(importlib.import_module("bellmark.api"), name)
+    raise AttributeError(f"module 'bellmark' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,227 @@
+"""Generated code: plugin functions wired by parameter name, lowered, compiled and cached under a hash of all that they reach.
+
+Why a cache of our own around Numba's: Numba keys a cached function by its own bytecode, so an edited helper in another module is served
+stale. Here every compiled text lies in a file named by a hash over the text, the bytecode and constants of everything that it reaches
+(transitively, through globals and closures), the versions of Numba and Python, and the CPU. The cache folder belongs to the user alone.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import hashlib
+import inspect
+import linecache
+import sys
+import types
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+
+from bellmark.errors import BellmarkError, PluginError, did_you_mean, known_list
+
+_SCALARS = (bool, int, float, complex, str, bytes, type(None), np.generic)
+
+
+@lru_cache(maxsize=1)
+def cpu_name() -> str:
+    """The CPU that code is compiled for, with its features hashed."""
+    from numba.core.registry import cpu_target
+
+    codegen = cpu_target.target_context.codegen()
+    name, features = codegen._get_host_cpu_name(), codegen._get_host_cpu_features()
+    return f"{name}-{hashlib.sha256(features.encode()).hexdigest()[:8]}"
+
+
+def lower(function: Callable[..., Any]) -> Any:
+    """A plain Python function as a Numba function; the plain functions that it calls are lowered with it.
+
+    A Numba function passes through. Constants are taken as they are now: the next run sees an edited helper or constant.
+    """
+    return _lower(function, {})
+
+
+def _lower(function: Any, done: dict[Any, Any]) -> Any:
+    if isinstance(function, Dispatcher):
+        return function
+    if not isinstance(function, types.FunctionType):
+        raise PluginError(f"{_label(function)}: expected a plain Python function, found {type(function).__name__}")
+    if function in done:
+        if done[function] is None:
+            raise PluginError(f"{_label(function)}: it calls itself; recursion cannot be compiled")
+        return done[function]
+    done[function] = None
+    reached = _reached(function)
+    scope = {name: _lowered(value, done) for name, value in reached.items()}
+    scope["__name__"] = function.__module__
+    scope["__builtins__"] = builtins
+    closure = function.__closure__
+    if closure:
+        closure = tuple(
+            types.CellType(_lower(cell.cell_contents, done)) if isinstance(cell.cell_contents, types.FunctionType) else cell
+            for cell in closure
+        )
+    copy = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__, closure)
+    copy.__kwdefaults__ = function.__kwdefaults__
+    copy.__qualname__, copy.__module__ = function.__qualname__, function.__module__
+    done[function] = numba.njit(error_model="numpy")(copy)
+    return done[function]
+
+
+def _lowered(value: Any, done: dict[Any, Any]) -> Any:
+    if isinstance(value, LazyKernel):
+        value = value.function
+    return _lower(value, done) if isinstance(value, types.FunctionType) else value
+
+
+def fingerprint(values: Iterable[Any]) -> str:
+    """A hash over functions and constants and all that they reach."""
+    digest = hashlib.sha256()
+    seen: set[int] = set()
+    for value in values:
+        _feed(digest, value, seen)
+    return digest.hexdigest()
+
+
+def _feed(digest: Any, value: Any, seen: set[int]) -> None:
+    if isinstance(value, LazyKernel):
+        value = value.function
+    if isinstance(value, Dispatcher):
+        digest.update(repr(sorted(value.targetoptions.items())).encode())
+        value = value.py_func
+    if isinstance(value, types.FunctionType):
+        if id(value.__code__) in seen:
+            digest.update(b"again")
+            return
+        seen.add(id(value.__code__))
+        _feed_code(digest, value.__code__)
+        digest.update(repr((value.__defaults__, value.__kwdefaults__)).encode())
+        for name, reached in sorted(_reached(value).items()):
+            digest.update(name.encode())
+            _feed(digest, reached, seen)
+        for cell in value.__closure__ or ():
+            _feed(digest, cell.cell_contents, seen)
+    elif isinstance(value, np.ndarray):
+        digest.update(f"{value.dtype}{value.shape}".encode() + np.ascontiguousarray(value).tobytes())
+    elif isinstance(value, tuple | list):
+        for item in value:
+            _feed(digest, item, seen)
+    elif isinstance(value, np.generic):  # the sign of zero and the payload of NaN count, so bytes and not text
+        digest.update(f"{value.dtype}".encode() + value.tobytes())
+    elif isinstance(value, _SCALARS):
+        digest.update(f"{type(value).__name__}:{value!r}".encode())
+    elif hasattr(value, "_defn"):  # a Numba intrinsic: its code generator is the definition
+        _feed(digest, value._defn, seen)
+    else:
+        digest.update(f"{type(value).__module__}.{getattr(value, '__qualname__', type(value).__qualname__)}".encode())
+
+
+def _feed_code(digest: Any, code: types.CodeType) -> None:
+    digest.update(code.co_code + repr((code.co_names, code.co_varnames, code.co_freevars)).encode())
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            _feed_code(digest, constant)
+        else:
+            digest.update(f"{type(constant).__name__}:{constant!r}".encode())
+
+
+def _reached(function: types.FunctionType) -> dict[str, Any]:
+    names = _global_names(function.__code__)
+    return {name: function.__globals__[name] for name in sorted(names) if name in function.__globals__}
+
+
+def _global_names(code: types.CodeType) -> set[str]:
+    names = {item.argval for item in dis.get_instructions(code) if item.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names |= _global_names(constant)
+    return names
+
+
+def parameters(function: Callable[..., Any]) -> list[str]:
+    """The parameter names of a function that is wired by name."""
+    plain = function.py_func if isinstance(function, Dispatcher) else function
+    return list(inspect.signature(plain).parameters)
+
+
+def call_text(function: Callable[..., Any], available: dict[str, str], where: str) -> str:
+    """The argument text of a call wired by name: for `f(t, close_T)` the expressions that `available` has for `t` and `close_T`."""
+    wanted = parameters(function)
+    for name in wanted:
+        if name not in available:
+            raise PluginError(f"{where}: no argument named '{name}'{did_you_mean(name, available)}{known_list(available, 60)}")
+    return ", ".join(available[name] for name in wanted)
+
+
+class LazyKernel:
+    """A kernel that is hashed, compiled and cached at its first call, so that importing a module compiles nothing."""
+
+    def __init__(self, function: Callable[..., Any], parallel: bool) -> None:
+        self.function = function
+        self.parallel = parallel
+        self.__name__ = function.__name__
+        self.__doc__ = function.__doc__
+        self._compiled: Any = None
+
+    @property
+    def compiled(self) -> Any:
+        """The Numba function."""
+        if self._compiled is None:
+            source = inspect.getsource(self.function)
+            start = source.index("def ")
+            text = "from __future__ import annotations\n\ndef entry" + source[start + 4 + len(self.function.__name__) :]
+            symbols = _reached(self.function)  # type: ignore[arg-type]
+            self._compiled = build(self.function.__name__, text, symbols, parallel=self.parallel)
+        return self._compiled
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.compiled(*arguments)
+
+
+def build(name: str, text: str, symbols: dict[str, Any], *, parallel: bool = False) -> Any:
+    """Compiles generated text that defines one function `entry` and returns it.
+
+    `symbols` are the functions and constants that the text names. Plain functions are lowered. The result compiles at its first call and
+    is cached on disk; where the cache folder cannot be written it is compiled anew in each process.
+    """
+    from bellmark.files import cache_folder, write_atomically
+
+    key = hashlib.sha256()
+    key.update(f"{numba.__version__} {sys.version_info[:3]} {cpu_name()} {parallel}\n{text}".encode())
+    for symbol, value in sorted(symbols.items()):
+        key.update(symbol.encode())
+        key.update(fingerprint([value]).encode())
+    stem = f"{name}_{key.hexdigest()[:24]}"
+    module_name = f"bellmark_generated_{stem}"
+    if module_name in sys.modules:
+        return sys.modules[module_name].entry  # type: ignore[attr-defined]
+    path = cache_folder("code") / f"{stem}.py"
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        write_atomically(path, text)
+    module = types.ModuleType(module_name)
+    module.__file__ = str(path)
+    done: dict[Any, Any] = {}
+    for symbol, value in symbols.items():
+        module.__dict__[symbol] = _lowered(value, done)
+    linecache.cache[str(path)] = (len(text), None, text.splitlines(keepends=True), str(path))
+    exec(builtins.compile(text, str(path), "exec"), module.__dict__)  # noqa: S102  the text is generated here, never read
+    module.entry = numba.njit(error_model="numpy", nogil=True, cache=True, parallel=parallel)(module.entry)  # type: ignore[attr-defined]
+    sys.modules[module_name] = module
+    return module.entry  # type: ignore[attr-defined]
+
+
+def compile_error(error: Exception, where: str) -> BellmarkError:
+    """Numba's many lines as one: where it happened and the line that says what is wrong."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    cause = next((line for line in lines if line.startswith(("Unknown attribute", "Untyped global", "Use of unsupported", "Cannot unify",
+                                                               "No implementation", "Invalid use", "name '", "NameError"))), "")
+    place = next((line for line in lines if line.startswith('File "') and "bellmark_generated" not in line), "")
+    return PluginError(f"{where}: it does not compile: {cause or (lines[-1] if lines else type(error).__name__)} {place}")
+
+
+def _label(function: Any) -> str:
+    return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', function)}"

@@ -1,0 +1,305 @@
+"""Components: the frozen, typed settings classes that plugins bring, one base class a kind.
+
+A component has a `name`, its settings as fields, and the functions of its kind. Functions that run inside compiled code are
+static methods whose parameters are wired by name (see `bellmark.codegen`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
+
+from bellmark.errors import PluginError, UsageError, did_you_mean, known_list
+
+_MISSING = dataclasses.MISSING
+_BOUNDS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
+
+
+def setting(
+    default: Any = _MISSING,
+    meaning: str = "",
+    *,
+    ge: float | None = None,
+    gt: float | None = None,
+    le: float | None = None,
+    lt: float | None = None,
+    unit: str = "",
+    static: bool = False,
+) -> Any:
+    """One setting of a component: its default, what it means, its bounds and its unit.
+
+    Without a default the setting is required. A `static` setting is a constant of the generated code (it decides structure); any other
+    one is loaded from a settings buffer while the code runs, so that changing it never compiles anything.
+    """
+    from pydantic import Field
+
+    bounds: dict[str, Any] = {key: value for key, value in {"ge": ge, "gt": gt, "le": le, "lt": lt}.items() if value is not None}
+    extra: dict[str, Any] = {"unit": unit, "static": static, "bounds": bounds}
+    if isinstance(default, list | dict | set):
+        raise PluginError(f"setting: expected an immutable default, found {type(default).__name__}")
+    if default is _MISSING:
+        return Field(description=meaning, json_schema_extra=extra, **bounds)
+    return Field(default=default, description=meaning, json_schema_extra=extra, **bounds)
+
+
+@dataclasses.dataclass(frozen=True)
+class SettingInfo:
+    """What `plugins show` prints of one setting."""
+
+    name: str
+    type: Any
+    type_text: str
+    default: Any
+    required: bool
+    meaning: str
+    unit: str
+    static: bool
+    bounds: dict[str, float]
+    choices: tuple[str, ...]
+
+    @property
+    def expected(self) -> str:
+        """The type with its bounds, as an error says it: 'int >= 1'."""
+        if self.choices:
+            return "one of " + ", ".join(repr(choice) for choice in self.choices)
+        return " ".join([self.type_text, *(f"{_BOUNDS[key]} {value:g}" for key, value in self.bounds.items())])
+
+
+_Class = TypeVar("_Class", bound=type)
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(setting,))
+def component(cls: _Class) -> _Class:
+    """Makes a component class a frozen, keyword-only, strictly typed pydantic dataclass that refuses unknown keys."""
+    from pydantic import ConfigDict
+    from pydantic.dataclasses import dataclass
+
+    if not isinstance(cls, type) or not issubclass(cls, Component) or not cls.kind:
+        raise PluginError(f"{getattr(cls, '__name__', cls)}: expected a class of one of the component kinds{known_list(KIND_NAMES)}")
+    name = cls.__dict__.get("name")
+    if not isinstance(name, str) or not name.isidentifier():
+        raise PluginError(f"{cls.__name__}.name: expected an identifier, found {name!r}")
+    config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
+    made: Any = dataclass(cls, frozen=True, kw_only=True, config=config)  # type: ignore[call-overload]
+    return typing.cast(_Class, made)
+
+
+class Component:
+    """What every component has. `kind` comes from the base class of the kind, `name` from the component."""
+
+    kind: ClassVar[str] = ""
+    name: ClassVar[str] = ""
+
+
+class Dataset(Component):
+    """A source of bars. `read()` returns a list of (Bars, Instrument)."""
+
+    kind: ClassVar[str] = "dataset"
+
+    def read(self) -> list[Any]:
+        """Bars and instrument of each symbol, strictly checked."""
+        raise PluginError(f"dataset {self.name}: it has no function read")
+
+
+class Feature(Component):
+    """One column of the observation: `row` or `scan` over the tape (market feature) or `lane` over the account (portfolio feature)."""
+
+    kind: ClassVar[str] = "feature"
+    state: ClassVar[dict[str, str]] = {}
+
+    def warm_up(self) -> int:
+        """Bars before the value is honest; none by default."""
+        return 0
+
+
+class Reward(Component):
+    """A term of the reward: the lane function `reward`, after each marked bar."""
+
+    kind: ClassVar[str] = "reward"
+    state: ClassVar[dict[str, str]] = {}
+
+
+class ActionMask(Component):
+    """Says which actions are legal: the lane function `allowed`, once an action."""
+
+    kind: ClassVar[str] = "action_mask"
+    state: ClassVar[dict[str, str]] = {}
+
+
+class Sizing(Component):
+    """Turns an exposure into target lots: the lane function `target`."""
+
+    kind: ClassVar[str] = "sizing"
+    state: ClassVar[dict[str, str]] = {}
+
+
+class Execution(Component):
+    """Fills an order in a bar: the lane function `fill`."""
+
+    kind: ClassVar[str] = "execution"
+    order_types: ClassVar[tuple[str, ...]] = ("market",)
+    state: ClassVar[dict[str, str]] = {}
+
+
+class Loss(Component):
+    """A loss: the row functions `expected`, `target`, `loss_and_gradient` and `priority`."""
+
+    kind: ClassVar[str] = "loss"
+
+    def outputs(self) -> int:
+        """Outputs of the network for each head column; 1 unless the loss learns a distribution."""
+        return 1
+
+
+class Trainer(Component):
+    """An algorithm: `train(assembly, run, resume, progress)`."""
+
+    kind: ClassVar[str] = "trainer"
+
+
+class Strategy(Component):
+    """A rule: the lane function `decide`, which returns the target exposure."""
+
+    kind: ClassVar[str] = "strategy"
+    state: ClassVar[dict[str, str]] = {}
+
+    def matched(self, fills_per_bar: float) -> Strategy:
+        """This strategy as the baseline of a policy that trades so often; itself, unless it imitates turnover."""
+        return self
+
+    def warm_up(self) -> int:
+        """Bars before the first decision; none by default."""
+        return 0
+
+
+class Metric(Component):
+    """A number that describes a backtest: `compute(curve)`.
+
+    unit and convention are printed beside it; annualised metrics are null for spans under 30 days, those that need survival after ruin;
+    position is the place in tables.
+    """
+
+    kind: ClassVar[str] = "metric"
+    unit: ClassVar[str] = ""
+    convention: ClassVar[str] = ""
+    higher_is_better: ClassVar[bool | None] = None
+    annualised: ClassVar[bool] = False
+    needs_survival: ClassVar[bool] = False
+    position: ClassVar[int] = 1000
+
+    def compute(self, curve: Any) -> Any:
+        """The value as a float, or Undefined with the reason."""
+        raise PluginError(f"metric {self.name}: it has no function compute")
+
+
+class Report(Component):
+    """A way to write the report of a run: `write(content, folder)`."""
+
+    kind: ClassVar[str] = "report"
+
+
+class Tracker(Component):
+    """Receives the statistics of a run while it trains: `start`, `log`, `finish`."""
+
+    kind: ClassVar[str] = "tracker"
+
+
+KINDS: dict[str, type[Component]] = {
+    base.kind: base
+    for base in (Dataset, Feature, Reward, ActionMask, Sizing, Execution, Loss, Trainer, Strategy, Metric, Report, Tracker)
+}
+KIND_NAMES = tuple(KINDS)
+
+
+def hook_name(kind: str) -> str:
+    """The hook that brings components of a kind: `bellmark_losses` for `loss`."""
+    return "bellmark_" + ("losses" if kind == "loss" else "strategies" if kind == "strategy" else kind + "s")
+
+
+def settings_of(cls: type[Component]) -> list[SettingInfo]:
+    """The settings of a component class in the order of their declaration."""
+    hints = typing.get_type_hints(cls)
+    infos = []
+    for name, field in getattr(cls, "__pydantic_fields__", {}).items():
+        extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+        kind = hints.get(name, field.annotation)
+        default = None if field.is_required() else field.get_default(call_default_factory=True)
+        infos.append(
+            SettingInfo(
+                name=name,
+                type=kind,
+                type_text=_type_text(kind),
+                default=default,
+                required=field.is_required(),
+                meaning=field.description or "",
+                unit=str(extra.get("unit", "")),
+                static=bool(extra.get("static", False)),
+                bounds=dict(typing.cast(Any, extra.get("bounds", {}))),
+                choices=tuple(str(value) for value in typing.get_args(kind)) if typing.get_origin(kind) is Literal else (),
+            )
+        )
+    return infos
+
+
+def json_schema(cls: type[Component]) -> dict[str, Any]:
+    """The JSON schema of a component's settings."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(cls).json_schema()
+
+
+def make(cls: type[Component], values: dict[str, Any], where: str) -> Any:
+    """An instance of a component from plain values, or one line that says which setting is wrong and why.
+
+    Lists become tuples where the setting is a tuple; nothing else is converted: "2" is not 2 and 1 is not true.
+    """
+    infos = {info.name: info for info in settings_of(cls)}
+    for key in values:
+        if key not in infos:
+            raise UsageError(f"{where}.{key}: {cls.kind} '{cls.name}' has no such setting{did_you_mean(key, infos)}{known_list(infos)}")
+    given = {key: _as_declared(infos[key], value) for key, value in values.items()}
+    for info in infos.values():
+        if info.required and info.name not in given:
+            raise UsageError(f"{where}.{info.name}: expected {info.expected}, found nothing: {info.meaning or 'it is required'}")
+    from pydantic import ValidationError
+
+    try:
+        return cls(**given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0]) if first["loc"] else ""
+        wrong = infos.get(name)
+        if wrong is None:
+            raise UsageError(f"{where}: {cls.kind} '{cls.name}': {_plain(first)}") from error
+        found = f"{type(first['input']).__name__} {first['input']!r}"
+        rest = ".".join(str(part) for part in first["loc"])
+        detail = f" ({_plain(first)})" if first["type"] in ("value_error", "assertion_error") else ""
+        raise UsageError(f"{where}.{rest}: expected {wrong.expected}, found {found}{detail}") from error
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{where}: {cls.kind} '{cls.name}': {error}") from error
+
+
+def _plain(error: Any) -> str:
+    return str(error["msg"]).removeprefix("Value error, ")
+
+
+def _as_declared(info: SettingInfo, value: Any) -> Any:
+    kinds = typing.get_args(info.type) if typing.get_origin(info.type) in (typing.Union, types.UnionType) else (info.type,)
+    if isinstance(value, list) and any(typing.get_origin(kind) is tuple or kind is tuple for kind in kinds):
+        return tuple(tuple(item) if isinstance(item, list) else item for item in value)
+    return value
+
+
+def _type_text(kind: Any) -> str:
+    if kind is type(None):
+        return "none"
+    if typing.get_origin(kind) in (typing.Union, types.UnionType):
+        return " or ".join(_type_text(part) for part in typing.get_args(kind))
+    if typing.get_origin(kind) is Literal:
+        return "one of " + ", ".join(repr(value) for value in typing.get_args(kind))
+    if typing.get_origin(kind) is tuple:
+        inner = [part for part in typing.get_args(kind) if part is not Ellipsis]
+        return "list of " + (_type_text(inner[0]) if inner else "values")
+    return getattr(kind, "__name__", str(kind))

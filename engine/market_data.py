@@ -1,0 +1,138 @@
+"""What training and backtests of a profile share: the tape, its features, the parts of the lane step, the splits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bellmark import features as feature_module
+from bellmark import splits, tape
+from bellmark.actions import ActionSpace
+from bellmark.component import settings_of
+from bellmark.environment import MarketEnvironment, Windows
+from bellmark.errors import DataError
+from bellmark.features import MarketFeatures, Normalisation
+from bellmark.host import Host, host
+from bellmark.lane import LanePart, LaneParts
+from bellmark.profile import Profile
+from bellmark.settings import MarketSettings
+from bellmark.tape import Tape
+
+
+@dataclass(frozen=True)
+class MarketData:
+    """The compiled data and rules of a profile, without learners."""
+
+    tape: Tape
+    features: MarketFeatures
+    parts: LaneParts
+    space: ActionSpace
+    settings: MarketSettings
+    splits: splits.Splits
+    profile_hash: str
+    warnings: list[str] = field(default_factory=list)
+
+    def environment(self, parts: LaneParts, learners: int, lanes: int, episode_bars: int = 0) -> MarketEnvironment:
+        """Lanes on this data."""
+        return MarketEnvironment(self.tape, self.features, parts, self.space, self.settings, learners, lanes, episode_bars)
+
+    def bars_of(self, split: str) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+        """Symbols that have bars in a part of the data, and the first and last bar of each (both are points of the equity curve)."""
+        window = self.splits[split]
+        first_S = np.maximum(window.start_S, self.features.start_S).astype(np.int32)
+        last_S = (window.end_S - 1).astype(np.int32)
+        symbols = np.flatnonzero(last_S > first_S).astype(np.int32)
+        if not symbols.size:
+            raise DataError(f"split: the {split} part holds no bar to trade in; it has {int((window.end_S - window.start_S).sum())} bars")
+        return symbols, first_S[symbols], last_S[symbols]
+
+    def windows(self, learners: int) -> Windows:
+        """The training window, the same for every learner."""
+        window = self.splits["train"]
+        return Windows(np.tile(window.start_S, (learners, 1)).astype(np.int32), np.tile(window.end_S, (learners, 1)).astype(np.int32))
+
+    def normalisation(self, windows: Windows) -> Normalisation:
+        """Mean and scale of every feature over each learner's training window."""
+        fitted = feature_module.fit_normalisation(self.features, np.stack([windows.start_LS, windows.end_LS], axis=2).astype(np.int64))
+        self.warnings.extend(text for text in fitted.warnings if text not in self.warnings)
+        return fitted
+
+    def no_normalisation(self, learners: int) -> Normalisation:
+        """Features as they are, for strategies that look at bars alone."""
+        shape = (learners, len(self.features.labels))
+        return Normalisation(np.zeros(shape, np.float32), np.ones(shape, np.float32), np.zeros(shape, np.bool_), ())
+
+    @property
+    def periods_per_year(self) -> float:
+        """Bars in a year, for annual figures."""
+        return float(self.tape.periods_per_year)
+
+    @property
+    def session_text(self) -> str:
+        """The session that the number of periods comes from."""
+        session = self.tape.instruments[0].session
+        return "daily bars" if session is None else str(session)
+
+
+def load_market_data(profile: Profile, plugins: Host | None = None) -> MarketData:
+    """Reads the dataset of a profile, compiles the tape and the features, and resolves the lane functions. Cached for the last profile."""
+    return _cached(_Key(profile, plugins or host()))
+
+
+@dataclass(frozen=True)
+class _Key:
+    profile: Profile = field(compare=False)
+    plugins: Host = field(compare=False)
+    hash: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hash", self.profile.hash)
+
+
+@lru_cache(maxsize=1)
+def _cached(key: _Key) -> MarketData:
+    profile, plugins = key.profile, key.plugins
+    compiled = read_tape(profile)
+    space = ActionSpace(profile.action.exposures, profile.action.order_types, profile.action.urgencies, profile.action.head)
+    _, portfolio = feature_module.split(list(profile.features.items()))
+    table = feature_module.assemble(list(profile.features.items()), compiled)
+    return MarketData(
+        tape=compiled,
+        features=table,
+        parts=lane_parts(profile, plugins, portfolio),
+        space=space,
+        settings=profile.market,
+        splits=splits.split_tape(compiled, profile.split.train, profile.split.validation, profile.split.embargo_bars),
+        profile_hash=profile.hash,
+        warnings=[*compiled.notes, *table.notes],
+    )
+
+
+def read_tape(profile: Profile) -> Tape:
+    """The tape of a profile's dataset with the instrument's overrides and a quantum fine enough for the costs."""
+    overrides = {info.name: getattr(profile.instrument, info.name) for info in settings_of(type(profile.instrument))}
+    costs = {name: getattr(profile.market, name) for name in ("spread_ticks", "slippage_ticks", "slippage_bps")}
+    pairs = [(bars, instrument.with_overrides(overrides).with_costs(**costs)) for bars, instrument in profile.data.read()]
+    return tape.compile_tape(pairs)
+
+
+def lane_parts(profile: Profile, plugins: Host, portfolio: list[tuple[str, Any]]) -> LaneParts:
+    """The components of the lane step with the plugins that brought them."""
+    uses = profile.uses
+
+    def part(place: str, kind: str, component: Any) -> LanePart:
+        return LanePart(place, component, plugins.entry(kind, uses[place]).plugin)
+
+    return LaneParts(
+        sizing=part("sizing", "sizing", profile.sizing),
+        execution=part("execution", "execution", profile.execution),
+        rewards=tuple(part(f"rewards.{label}", "reward", item) for label, item in profile.rewards.items()),
+        masks=tuple(part(f"action_masks.{label}", "action_mask", item) for label, item in profile.action_masks.items()),
+        features=tuple(part(f"features.{label}", "feature", item) for label, item in portfolio),
+        flat_by_close=profile.market.flat_by_close,
+        resize=profile.market.resize,
+    )

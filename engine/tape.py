@@ -1,0 +1,408 @@
+"""The tape: bars compiled for the engine. Prices in int64 quanta, sessions numbered, gaps flagged, one content hash.
+
+Arrays have one row a symbol (S) and are padded with zeros to the longest (T); `length_S` says where each symbol's own bars end. Each
+symbol has only its own bars: bar t of two symbols need not be at the same time, `ts_ST` says when.
+
+Sessions: with hours (instrument.session) a bar belongs to the session in whose hours it closes, and bars outside the hours are left out and
+counted; around the clock a session is a day of UTC. Data with one bar a session at most (daily bars) have no time of session: session_bar,
+session_left and session_fraction are 0.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bellmark import clock
+from bellmark.bars import Bars, check
+from bellmark.errors import DataError, UsageError
+from bellmark.files import cache_folder, json_line, write_atomically
+from bellmark.instrument import LARGEST_PRICE, Instrument
+
+SCHEMA_VERSION = 1
+ON_GRID = 1e-6  # of a step of the grid: nearer than this a price snaps to it
+_BEFORE_ONE = np.float32(1.0 - 2.0**-24)
+_YEAR_SECONDS = 365.25 * 86_400
+ARRAYS: dict[str, type[np.generic]] = {
+    "ts": np.int64, "open": np.int64, "high": np.int64, "low": np.int64, "close": np.int64, "volume": np.float64, "session": np.int32,
+    "session_bar": np.int32, "session_left": np.int32, "session_fraction": np.float32, "gap": np.uint8,
+}  # fmt: skip
+
+__all__ = ["Bars", "HigherBars", "Tape", "compile_tape", "describe", "higher_bars"]
+
+
+@dataclass(frozen=True)
+class Tape:
+    """Compiled bars of S symbols.
+
+    length_S: bars of each. ts_ST: UTC ns of the close. open_ST, high_ST, low_ST, close_ST: quanta of the symbol's instrument.
+    volume_ST: lots, NaN where unknown. session_ST: number of the session, session_bar_ST: of the bar in its session, both from 0.
+    session_left_ST: bars that the session still has after this one (known from the calendar; early closes too). session_fraction_ST:
+    time of session at the close, in [0, 1). gap_ST: 1 where bars are missing before this one. instruments: with their quantum chosen.
+    content_hash: SHA-256 of bars and instruments as given (not of the quantum, which costs may change). notes: what was left out, for
+    people. duplicates_S, outside_S: identical rows and bars outside the session's hours that were left out.
+    """
+
+    symbols: tuple[str, ...]
+    instruments: tuple[Instrument, ...]
+    length_S: NDArray[np.int64]
+    ts_ST: NDArray[np.int64]
+    open_ST: NDArray[np.int64]
+    high_ST: NDArray[np.int64]
+    low_ST: NDArray[np.int64]
+    close_ST: NDArray[np.int64]
+    volume_ST: NDArray[np.float64]
+    session_ST: NDArray[np.int32]
+    session_bar_ST: NDArray[np.int32]
+    session_left_ST: NDArray[np.int32]
+    session_fraction_ST: NDArray[np.float32]
+    gap_ST: NDArray[np.uint8]
+    duplicates_S: NDArray[np.int64]
+    outside_S: NDArray[np.int64]
+    content_hash: str
+    periods_per_year: float
+    notes: tuple[str, ...] = ()
+
+    def symbol_index(self, symbol: int | str) -> int:
+        """The row of a symbol, by name or number."""
+        if isinstance(symbol, str):
+            if symbol not in self.symbols:
+                raise UsageError(f"symbol: expected one of {', '.join(self.symbols)}, found '{symbol}'")
+            return self.symbols.index(symbol)
+        return symbol
+
+    def save(self, path: Path | str) -> None:
+        """Writes the tape as a safetensors file with its hash and schema version, atomically."""
+        from safetensors.numpy import save
+
+        tensors = {name: np.ascontiguousarray(getattr(self, name)) for name in _TENSORS}
+        header = {
+            "content_hash": self.content_hash,
+            "symbols": self.symbols,
+            "instruments": [instrument.describe() for instrument in self.instruments],
+            "periods_per_year": self.periods_per_year,
+            "notes": self.notes,
+        }
+        text = json_line(header)
+        document = {"schema_version": SCHEMA_VERSION, "header": text, "sha256": _digest(text, tensors)}
+        # One key: safetensors writes several in an order that changes from file to file.
+        write_atomically(path, save(tensors, {_METADATA: json_line(document)}))
+
+    @classmethod
+    def load(cls, path: Path | str) -> Tape:
+        """Reads a tape that `save` wrote; a newer, foreign or damaged file is refused in one line."""
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(str(path), framework="numpy") as file:
+                metadata = (file.metadata() or {}).get(_METADATA)
+                if metadata is None:
+                    raise DataError(f"{path}: expected a tape of Bellmark, found another safetensors file")
+                document = json.loads(metadata)
+                version = document["schema_version"]
+                if version > SCHEMA_VERSION:
+                    raise DataError(f"{path}: schema_version {version} is newer than this Bellmark's {SCHEMA_VERSION}; update Bellmark")
+                tensors = {name: file.get_tensor(name) for name in _TENSORS}
+        except (OSError, SafetensorError) as error:
+            raise DataError(f"{path}: the tape cannot be read: {error}") from error
+        if _digest(document["header"], tensors) != document["sha256"]:
+            raise DataError(f"{path}: the tape is damaged: its contents do not have the hash written with them")
+        header = json.loads(document["header"])
+        return cls(
+            symbols=tuple(header["symbols"]),
+            instruments=tuple(Instrument.from_description(values) for values in header["instruments"]),
+            content_hash=header["content_hash"],
+            periods_per_year=header["periods_per_year"],
+            notes=tuple(header["notes"]),
+            **tensors,
+        )
+
+
+_METADATA = "bellmark_tape"
+_TENSORS = ("length_S", *(f"{name}_ST" for name in ARRAYS), "duplicates_S", "outside_S")
+
+
+def _digest(header: str, tensors: dict[str, NDArray[Any]]) -> str:
+    digest = hashlib.sha256(header.encode())
+    for name in _TENSORS:
+        digest.update(np.ascontiguousarray(tensors[name]).tobytes())
+    return digest.hexdigest()
+
+
+def compile_tape(items: Sequence[tuple[Bars, Instrument]], *, cached: bool = True) -> Tape:
+    """The tape of some symbols, in the order given.
+
+    Bars are checked again (a dataset may be anybody's). A price off the instrument's grid by more than 1e-6 of a step is refused with
+    its row; without a grid prices are rounded to the quantum. With `cached`, a tape compiled before is read from the cache folder.
+    """
+    if not items:
+        raise DataError("the dataset gives no symbol")
+    symbols = [bars.symbol for bars, _ in items]
+    if len(set(symbols)) < len(symbols):
+        twice = next(symbol for symbol in symbols if symbols.count(symbol) > 1)
+        raise DataError(f"the dataset gives symbol '{twice}' twice")
+    for bars, instrument in items:
+        check(bars, instrument.allow_negative_prices)
+    items = [(bars, instrument.resolved(float(bars.close[0]))) for bars, instrument in items]
+    content = _content_hash(items)
+    quanta = [str(instrument.quantum) for _, instrument in items]
+    key = hashlib.sha256(json_line([SCHEMA_VERSION, content, quanta]).encode()).hexdigest()[:32]
+    path = cache_folder("tapes") / f"{key}.safetensors" if cached else None
+    if path is not None and path.exists():
+        try:
+            return Tape.load(path)
+        except DataError:
+            path.unlink(missing_ok=True)  # a damaged cache file is no reason to fail
+    tape = _assemble(items, content)
+    if path is not None:
+        tape.save(path)
+    return tape
+
+
+def _content_hash(items: Sequence[tuple[Bars, Instrument]]) -> str:
+    digest = hashlib.sha256(f"bellmark bars {SCHEMA_VERSION}".encode())
+    for bars, instrument in items:
+        digest.update(json_line(instrument.describe() | {"price_quantum": None}).encode())
+        digest.update(np.ascontiguousarray(bars.ts_event, np.int64).tobytes())
+        for column in (*bars.prices.values(), bars.volume):
+            plain = np.where(np.isnan(column), np.nan, np.asarray(column, np.float64) + 0.0)  # one NaN, one zero
+            digest.update(plain.tobytes())
+    return digest.hexdigest()
+
+
+def _assemble(items: Sequence[tuple[Bars, Instrument]], content: str) -> Tape:
+    compiled = [_symbol(bars, instrument) for bars, instrument in items]
+    longest = max(len(arrays["ts"]) for arrays, _ in compiled)
+    padded = {}
+    for name, kind in ARRAYS.items():
+        array_ST = np.zeros((len(items), longest), kind)
+        for s, (arrays, _) in enumerate(compiled):
+            array_ST[s, : len(arrays[name])] = arrays[name]
+        padded[f"{name}_ST"] = array_ST
+    notes = [note for (bars, instrument), (_, outside) in zip(items, compiled, strict=True) for note in _notes(bars, instrument, outside)]
+    periods = [instrument.periods_per_year or _periods_per_year(arrays, instrument)
+               for (_, instrument), (arrays, _) in zip(items, compiled, strict=True)]  # fmt: skip
+    if len(set(periods)) > 1:
+        shown = ", ".join(f"{bars.symbol} {value:g}" for (bars, _), value in zip(items, periods, strict=True))
+        notes.append(f"the symbols differ in bars a year ({shown}); annual figures take the largest")
+    return Tape(
+        symbols=tuple(bars.symbol for bars, _ in items),
+        instruments=tuple(instrument for _, instrument in items),
+        length_S=np.array([len(arrays["ts"]) for arrays, _ in compiled], np.int64),
+        duplicates_S=np.array([bars.duplicates for bars, _ in items], np.int64),
+        outside_S=np.array([outside for _, outside in compiled], np.int64),
+        content_hash=content,
+        periods_per_year=float(max(periods)),
+        notes=tuple(notes),
+        **padded,
+    )
+
+
+def _notes(bars: Bars, instrument: Instrument, outside: int) -> list[str]:
+    notes = []
+    if bars.duplicates:
+        notes.append(f"{bars.symbol}: {bars.duplicates} identical rows were left out")
+    if outside:
+        notes.append(f"{bars.symbol}: {outside} bars outside the session {instrument.session} were left out")
+    return notes
+
+
+def _symbol(bars: Bars, instrument: Instrument) -> tuple[dict[str, NDArray[Any]], int]:
+    ts_T = np.asarray(bars.ts_event, np.int64)
+    day_T, within_T, length = _session_days(ts_T, instrument)
+    inside_T = within_T <= length
+    outside = int(np.count_nonzero(~inside_T))
+    if outside == len(bars):
+        raise DataError(
+            f"{bars.symbol}: no bar closes inside the session {instrument.session}: the first closes at {clock.text(ts_T[0])}; "
+            "look at the time zone, the stamp (open or close) and the session"
+        )
+    if outside:
+        bars, ts_T, day_T, within_T = bars.take(inside_T), ts_T[inside_T], day_T[inside_T], within_T[inside_T]
+    begins_T = np.concatenate([[True], np.diff(day_T) > 0])
+    session_T = np.cumsum(begins_T) - 1
+    first_S = np.flatnonzero(begins_T)
+    end_S = np.append(first_S[1:], len(ts_T))
+    t = np.arange(len(ts_T))
+    daily = bool(np.all(end_S - first_S == 1))
+    fraction_T = np.zeros(len(ts_T), np.float32) if daily else np.minimum((within_T / length).astype(np.float32), _BEFORE_ONE)
+    arrays = {name: _quanta(bars, name, instrument) for name in bars.prices}
+    instrument.check_range(float(max(np.abs(bars.high).max(), np.abs(bars.low).max())))
+    return {
+        "ts": ts_T,
+        **arrays,
+        "volume": np.asarray(bars.volume, np.float64) / instrument.lot_size,
+        "session": session_T,
+        "session_bar": t - first_S[session_T],
+        "session_left": end_S[session_T] - 1 - t,
+        "session_fraction": fraction_T,
+        "gap": np.zeros(len(ts_T), np.uint8) if daily else _gaps(ts_T, session_T, instrument),
+    }, outside
+
+
+def _session_days(ts_T: NDArray[np.int64], instrument: Instrument) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Day on which each bar's session opened, nanoseconds from that open to the bar's close (above 0), and the session's length."""
+    session = instrument.session
+    if session is None:
+        since_T, length = ts_T - 1, clock.DAY
+    else:
+        since_T = clock.to_local(ts_T, session.zone) - session.open_seconds * clock.SECOND - 1
+        length = session.length_seconds * clock.SECOND
+    day_T = since_T // clock.DAY  # a bar that closes as the session opens belongs to the one before
+    return day_T, since_T - day_T * clock.DAY + 1, length
+
+
+def _bar_length(ts_T: NDArray[np.int64], session_T: NDArray[np.int64]) -> int:
+    """The commonest distance of neighbours within a session, else of any neighbours; 0 for a single bar."""
+    step_T = np.diff(ts_T)
+    inside = step_T[np.diff(session_T) == 0]
+    steps, counts = np.unique(inside if inside.size else step_T, return_counts=True)
+    return int(steps[np.argmax(counts)]) if steps.size else 0
+
+
+def _gaps(ts_T: NDArray[np.int64], session_T: NDArray[np.int64], instrument: Instrument) -> NDArray[np.uint8]:
+    late_T = np.diff(ts_T) * 2 > _bar_length(ts_T, session_T) * 3
+    if instrument.session is not None:
+        late_T &= np.diff(session_T) == 0
+    return np.concatenate([[0], late_T.astype(np.uint8)]).astype(np.uint8)
+
+
+def _quanta(bars: Bars, name: str, instrument: Instrument) -> NDArray[np.int64]:
+    price_T = np.asarray(bars.prices[name], np.float64)
+    quantum, grid = instrument.quantum, instrument.grid
+    largest = float(np.abs(price_T).max()) / float(quantum)
+    if largest >= LARGEST_PRICE:
+        instrument.check_range(float(np.abs(price_T).max()))
+    if grid is None:
+        return np.rint(price_T * quantum.denominator / quantum.numerator).astype(np.int64)
+    step_T = price_T * grid.denominator / grid.numerator
+    nearest_T = np.rint(step_T)
+    off = np.flatnonzero(np.abs(step_T - nearest_T) > ON_GRID + np.abs(step_T) * 2.0**-50)
+    if off.size:
+        raise DataError(
+            f"{bars.where(off)}: {name} {price_T[off[0]]!s} is not a multiple of {float(grid):g}; "
+            "correct instrument.tick_size, or set it to 0 for prices without a tick"
+        )
+    ratio = grid / quantum
+    if ratio.denominator == 1:
+        return nearest_T.astype(np.int64) * ratio.numerator
+    return np.rint(price_T * quantum.denominator / quantum.numerator).astype(np.int64)
+
+
+def _periods_per_year(arrays: dict[str, NDArray[Any]], instrument: Instrument) -> float:
+    """Bars in a year from the calendar: sessions a year times bars a session.
+
+    Sessions a year: 252 where no session lies on a weekend, else 365. Bars a session: the session's length over the commonest distance
+    of bars. Daily bars: 252 or 365; bars further apart than 4 days: a year over their commonest distance (weekly 52, monthly 12).
+    """
+    ts_T, session_T = arrays["ts"], arrays["session"]
+    step = _bar_length(ts_T, session_T) / clock.SECOND
+    if step > 4 * 86_400:
+        return float(round(_YEAR_SECONDS / step))
+    # The session's day is the one on which it is to close; 1970-01-01 was a Thursday.
+    opened_T, _, length = _session_days(ts_T[arrays["session_left"] == 0], instrument)
+    opens = 0 if instrument.session is None else instrument.session.open_seconds * clock.SECOND
+    weekday_T = (opened_T + (opens + length - 1) // clock.DAY + 3) % 7
+    sessions = 365.0 if np.mean(weekday_T >= 5) > 0.02 else 252.0
+    if int(arrays["session_bar"].max()) == 0 or step <= 0:
+        return sessions
+    seconds = 86_400 if instrument.session is None else instrument.session.length_seconds
+    return sessions * max(1.0, float(round(seconds / step)))
+
+
+class HigherBars(NamedTuple):
+    """Bars of a higher time frame of one symbol (H) and, for each of its base bars, the last of them that is complete (-1 for none)."""
+
+    open_T: NDArray[np.int64]
+    high_T: NDArray[np.int64]
+    low_T: NDArray[np.int64]
+    close_T: NDArray[np.int64]
+    volume_T: NDArray[np.float64]
+    completed_T: NDArray[np.int32]
+
+
+def higher_bars(tape: Tape, symbol: int | str, every: int | str) -> HigherBars:
+    """Bars of `every` base bars ("5" and 5 are the same), or of a "session", made of completed groups only.
+
+    Groups start anew with each session where sessions have more than one bar, and run through otherwise. A group is complete at the
+    close of its last base bar: the `every`th, or the session's last (when a session ends is taken as known; data that stop inside one
+    end it). Prices at bar t therefore depend on bars up to t alone. Volume is NaN where that of any part is.
+    """
+    s = tape.symbol_index(symbol)
+    length = int(tape.length_S[s])
+    size = _group_size(every)
+    in_sessions = int(tape.session_bar_ST[s, :length].max()) > 0
+    t = np.arange(length)
+    number_T = tape.session_bar_ST[s, :length].astype(np.int64) if in_sessions else t
+    last_of_session_T = tape.session_left_ST[s, :length] == 0 if in_sessions or size is None else np.zeros(length, np.bool_)
+    starts_T = number_T == 0 if size is None else number_T % size == 0
+    if size is None and not in_sessions:
+        starts_T = np.ones(length, np.bool_)
+    ends_T = last_of_session_T if size is None else (number_T % size == size - 1) | last_of_session_T
+    first_H, last_H = np.flatnonzero(starts_T), np.flatnonzero(ends_T)
+    first_H = first_H[: len(last_H)]
+    completed_T = (np.cumsum(ends_T) - 1).astype(np.int32)
+    if len(last_H) == 0:
+        none = np.zeros(0, np.int64)
+        return HigherBars(none, none, none, none, np.zeros(0), completed_T)
+    until = int(last_H[-1]) + 1
+    row = {name: getattr(tape, f"{name}_ST")[s, :until] for name in ("open", "high", "low", "close", "volume")}
+    return HigherBars(
+        row["open"][first_H],
+        np.maximum.reduceat(row["high"], first_H),
+        np.minimum.reduceat(row["low"], first_H),
+        row["close"][last_H],
+        np.add.reduceat(row["volume"], first_H),
+        completed_T,
+    )
+
+
+def _group_size(every: int | str) -> int | None:
+    if every == "session":
+        return None
+    if (isinstance(every, str) and every.isdecimal()) or isinstance(every, int | np.integer):
+        size = int(every)
+        if size >= 1:
+            return size
+    raise UsageError(f"higher bars: expected 'session' or a number of bars of at least 1, found {every!r}")
+
+
+def describe(tape: Tape) -> list[dict[str, Any]]:
+    """What a load report says of each symbol: bars, span, sessions, gaps and their largest move, volume, what was left out.
+
+    largest_gap_move is the largest |open / close before - 1| over a gap, null without one; missing_bars counts by the commonest distance.
+    """
+    return [_describe(tape, s) for s in range(len(tape.symbols))]
+
+
+def _describe(tape: Tape, s: int) -> dict[str, Any]:
+    n = int(tape.length_S[s])
+    ts_T, gap = tape.ts_ST[s, :n], np.flatnonzero(tape.gap_ST[s, :n])
+    step = _bar_length(ts_T, tape.session_ST[s, :n].astype(np.int64))
+    volume_T = tape.volume_ST[s, :n]
+    moves = [float(tape.open_ST[s, t] / tape.close_ST[s, t - 1] - 1) for t in gap if tape.close_ST[s, t - 1] != 0]
+    missing = sum(round(int(ts_T[t] - ts_T[t - 1]) / step) - 1 for t in gap)
+    return {
+        "symbol": tape.symbols[s],
+        "bars": n,
+        "first": clock.text(ts_T[0]),
+        "last": clock.text(ts_T[-1]),
+        "bar_seconds": step / clock.SECOND,
+        "sessions": int(tape.session_ST[s, n - 1]) + 1,
+        "gaps": len(gap),
+        "missing_bars": missing,
+        "largest_gap_move": max(moves, key=abs) if moves else None,
+        "zero_volume_bars": int(np.count_nonzero(volume_T == 0)),
+        "unknown_volume_bars": int(np.count_nonzero(np.isnan(volume_T))),
+        "identical_duplicates": int(tape.duplicates_S[s]),
+        "outside_session": int(tape.outside_S[s]),
+        "instrument": dataclasses.replace(tape.instruments[s]).describe(),
+    }

@@ -1,0 +1,17 @@
+"""Action mask: a limit on the size of the position."""
+
+from typing import ClassVar
+
+from bellmark.component import ActionMask, component, setting
+
+
+@component
+class MaxPosition(ActionMask):
+    """Allows an action if its target is at most `max_lots` lots on either side. Flat is always allowed."""
+
+    name: ClassVar[str] = "max_position"
+    max_lots: int = setting(1_000_000, "largest position on either side", ge=0, unit="lots")
+
+    @staticmethod
+    def allowed(target_lots, max_lots):
+        return -max_lots <= target_lots <= max_lots

@@ -1,0 +1,34 @@
+"""Sortino ratio."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from bellmark.component import Metric, component
+from bellmark.evaluation.curve import Curve, Undefined
+from bellmark.evaluation.statistics import downside_deviation, ratio_to
+
+
+@component
+class SortinoRatio(Metric):
+    """Mean over downside deviation of bar returns, scaled to a year.
+
+    sortino_ratio = mean(r) / sqrt(mean(min(r, 0)^2)) * sqrt(P); the mean of squares runs over all bars. Unit: ratio a year.
+    Source: Sortino and van der Meer (1991) with target 0. Undefined without a losing bar.
+    """
+
+    name: ClassVar[str] = "sortino_ratio"
+    unit: ClassVar[str] = "ratio a year"
+    convention: ClassVar[str] = "mean(r) / sqrt(mean(min(r, 0)^2)) * sqrt(P), over all bars, target 0"
+    higher_is_better: ClassVar[bool | None] = True
+    annualised: ClassVar[bool] = True
+    needs_survival: ClassVar[bool] = True
+    position: ClassVar[int] = 60
+
+    def compute(self, curve: Curve) -> float | Undefined:
+        """The Sortino ratio of a curve."""
+        spread = downside_deviation(curve.returns)
+        if isinstance(spread, Undefined):
+            return spread
+        value = ratio_to(float(np.mean(curve.returns)), spread, "equity never moved", "no losing bar")
+        return value if isinstance(value, Undefined) else value * float(np.sqrt(curve.periods_per_year))

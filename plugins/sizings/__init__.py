@@ -1,0 +1,7 @@
+"""Sizings: from an exposure to lots."""
+
+from bellmark.component import Sizing
+from bellmark.plugins.sizings.equity_fraction import EquityFraction
+from bellmark.plugins.sizings.fixed_lots import FixedLots
+
+SIZINGS: list[type[Sizing]] = [EquityFraction, FixedLots]

@@ -1,0 +1,5 @@
+"""The built-in trackers."""
+
+from bellmark.plugins.trackers.jsonl import Jsonl
+
+TRACKERS = [Jsonl]

@@ -1,0 +1,5 @@
+"""Trainers: the algorithms."""
+
+from bellmark.plugins.trainers.dqn import DQN
+
+TRAINERS = [DQN]

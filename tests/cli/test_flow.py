@@ -1,0 +1,86 @@
+"""`train`, `backtest`, `report`, `runs`, `datasets` and `demo` as a user types them: tables, JSON, files and messages."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SMALL = ("--set", "trainer.epochs=1", "--set", "trainer.updates_per_epoch=20", "--set", "learners.count=2")
+
+pytestmark = pytest.mark.cpu
+
+
+def test_train_backtest_report_and_runs(bellmark, tmp_path):
+    trained = bellmark("train", "smoke", "--name", "first try")
+    assert trained.code == 0, trained.err
+    assert "run: runs/first-try" in trained.out and "next: bellmark backtest runs/first-try" in trained.err
+    assert "train loss" in trained.out
+    tested = bellmark("backtest", "first-try")
+    assert tested.code == 0, tested.err
+    assert "median of 2 learners" in tested.out and "no_trade_band" in tested.out and "sharpe ratio" in tested.out
+    reported = bellmark("report", "first-try", "--json")
+    assert {name: Path(path).name for name, path in reported.json.items()} == {
+        "html": "report.html",
+        "json": "report.json",
+        "markdown": "report.md",
+    }
+    rows = bellmark("runs", "list", "--json").json
+    assert [(row["name"], row["profile"], row["last_epoch"], row["checkpoint_step"]) for row in rows] == [("first-try", "smoke", 2, 100)]
+    shown = bellmark("runs", "show", "first-try", "--json").json
+    assert len(shown["last_rows"]) == 2 and shown["manifest"]["device"] == "cpu"
+    assert "data hash" in bellmark("runs", "show", "first-try").out
+    again = bellmark("train", "smoke", "--name", "first try")
+    assert (again.code, again.out) == (1, "")
+    assert again.errors == ["error: runs/first-try: a run of this name exists: take another --name, or go on with it by --resume"]
+
+
+def test_train_json_is_one_document(bellmark):
+    result = bellmark("train", "smoke", *SMALL, "--json")
+    assert result.json["name"] == "smoke-1" and result.json["last_epoch"] == 1
+
+
+def test_a_damaged_checkpoint_is_one_line(bellmark, tmp_path):
+    assert bellmark("train", "smoke", *SMALL).code == 0
+    for path in (tmp_path / "runs" / "smoke-1" / "checkpoints").glob("*.safetensors"):
+        path.write_bytes(path.read_bytes()[:-5])
+    result = bellmark("backtest", "smoke-1")
+    assert (result.code, len(result.errors), result.out) == (1, 1, "")
+    assert "the checkpoint is damaged: expected" in result.errors[0]
+
+
+def test_strategy_backtest_says_every_number(bellmark):
+    document = bellmark("backtest", "no_trade_band", "--profile", "smoke", "--json").json
+    assert [account["label"] for account in document["accounts"]] == ["no_trade_band"]
+    assert document["part"]["split"] == "test"
+    missing = bellmark("backtest", "no_trade_band")
+    assert missing.code == 2 and "expected a profile that says the data and the market (--profile)" in missing.errors[0]
+
+
+def test_datasets_list_and_show(bellmark):
+    names = {row["name"] for row in bellmark("datasets", "list", "--json").json}
+    assert {"csv", "parquet", "sample", "ornstein_uhlenbeck", "es_regimes"} <= names
+    rows = bellmark("datasets", "show", "ornstein_uhlenbeck", "--set", "bars=30", "--json").json
+    assert [(row["symbol"], row["bars"]) for row in rows] == [("OU", 30)]
+    wrong = bellmark("datasets", "show", "csv")
+    assert wrong.code == 2 and wrong.errors[0].startswith("error: csv.path: expected str, found nothing")
+
+
+def test_demo_goes_all_the_way_and_says_where_the_report_is(bellmark):
+    result = bellmark("demo", *SMALL, "--seed", "3")
+    assert result.code == 0, result.err
+    assert "buy_and_hold" in result.out and "html: runs/demo-1/report.html" in result.out
+    assert "On the unseen test part" in result.out
+    assert "(seed 3)" in result.out and "(seed 4)" in result.out
+
+
+def test_es_minute_bars_train_and_backtest(shared, bellmark, tmp_path):
+    script = [sys.executable, "-P", str(ROOT / "examples" / "es_minute_bars.py"), str(shared / "data" / "01_es_minute_lean")]
+    made = subprocess.run(script, capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert made.stdout == "es_minute.csv: 16673 bars, 2013-10-06T22:01:00Z to 2013-12-20T14:30:00Z\n"
+    trained = bellmark("train", "es_minute", *SMALL)
+    assert trained.code == 0, trained.err
+    tested = bellmark("backtest", "es_minute-1", "--json")
+    assert tested.code == 0, tested.err
+    assert {account["name"] for account in tested.json["accounts"]} >= {"policy", "buy_and_hold", "flat", "sma_cross", "random"}
