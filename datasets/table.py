@@ -16,7 +16,7 @@ from bellmark import clock
 from bellmark.bars import Bars, check, in_order
 from bellmark.component import Dataset, component, setting
 from bellmark.datasets.stamps import stamps_of
-from bellmark.errors import DataError, UsageError, did_you_mean
+from bellmark.errors import DataError, PluginError, UsageError, did_you_mean
 from bellmark.instrument import Instrument, Session
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class TableDataset(Dataset):
 
     def table(self, path: Path) -> polars.DataFrame:
         """The file as a table; numbers may still be text."""
-        raise NotImplementedError
+        raise PluginError(f"dataset {self.name}: it has no function table")
 
     def number_text(self, column: polars.Expr) -> polars.Expr:
         """Text of a number in the form that a cast takes."""

@@ -133,7 +133,7 @@ def test_simulated_band_policy_earns_the_exact_profit():
     x_T = bars.close - 100.0
     side_T = np.where(x_T >= best.band, -1.0, np.where(x_T <= -best.band, 1.0, np.nan))
     known = np.maximum.accumulate(np.where(np.isnan(side_T), 0, np.arange(len(x_T))))
-    side_T = np.nan_to_num(side_T[known])
+    side_T = np.where(np.isnan(side_T[known]), 0.0, side_T[known])  # flat before the first signal
     profit_T = side_T[:-1] * np.diff(x_T) - cost * np.abs(np.diff(side_T, prepend=side_T[0]))[:-1]
     assert profit_T.mean() == pytest.approx(best.mean_profit, abs=5 * profit_T.std() / np.sqrt(len(profit_T)))
     assert np.mean(np.diff(side_T) != 0) == pytest.approx(best.reversals, rel=0.05)
