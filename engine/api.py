@@ -152,16 +152,16 @@ def backtest(
 def baselines(run: Run, split: str = "test", policy: Backtest | None = None) -> list[Backtest]:
     """The backtests of the rule strategies in [baselines] of the run's profile, on the same data and market, named by their labels.
 
-    With `policy`, strategies that imitate turnover (`random`) trade as often as its median learner.
+    With `policy`, strategies that imitate turnover (`random`) change their exposure as much as its median learner.
     """
     from dataclasses import replace
 
     from bellmark.assembly import backtest_strategy
 
-    fills_per_bar = None if policy is None else policy.fills_per_bar()
+    turnover = None if policy is None else policy.exposure_turnover()
     results = []
     for label, strategy in run.profile.baselines.items():
-        chosen = strategy if fills_per_bar is None else strategy.matched(fills_per_bar)
+        chosen = strategy if turnover is None else strategy.matched(turnover)
         results.append(replace(backtest_strategy(chosen, run.profile, split=split), name=label))
     return results
 

@@ -165,8 +165,8 @@ class Strategy(Component):
     kind: ClassVar[str] = "strategy"
     state: ClassVar[dict[str, str]] = {}
 
-    def matched(self, fills_per_bar: float) -> Strategy:
-        """This strategy as the baseline of a policy that trades so often; itself, unless it imitates turnover."""
+    def matched(self, exposure_turnover: float) -> Strategy:
+        """This strategy as the baseline of a policy with that mean change of exposure a bar; itself, unless it imitates turnover."""
         return self
 
     def warm_up(self) -> int:

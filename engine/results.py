@@ -71,13 +71,17 @@ class Backtest:
         """The accounts of a learner; of a strategy (None) all of them."""
         return tuple(lane for lane in self.lanes if lane.learner == learner)
 
-    def fills_per_bar(self) -> float:
-        """Fills an account and bar, of the median learner."""
-        learners = range(self.learners) if self.kind == "policy" and self.lanes[0].learner is not None else [None]
+    def exposure_turnover(self) -> float:
+        """Mean absolute change of the decided exposure an account and bar, of the median learner; the start counts as flat."""
+        exposure_A = self.action_space.exposure_A
         rates = []
-        for learner in learners:
-            lanes = self.lanes_of(learner)
-            rates.append(sum(len(lane.fills) for lane in lanes) / max(sum(lane.stamp_T.size - 1 for lane in lanes), 1))
+        for learner in dict.fromkeys(lane.learner for lane in self.lanes):
+            moved, bars = 0.0, 0
+            for lane in self.lanes_of(learner):
+                decided_T = lane.action_T[:-1][lane.action_T[:-1] >= 0]
+                moved += float(np.abs(np.diff(exposure_A[decided_T], prepend=0.0)).sum())
+                bars += lane.stamp_T.size - 1
+            rates.append(moved / max(bars, 1))
         return float(np.median(rates))
 
     def portfolio(self, learner: int | None = None) -> Any:

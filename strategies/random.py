@@ -20,9 +20,9 @@ class Random(Strategy):
     change_probability: float = setting(0.1, "chance of a new draw a bar", ge=0.0, le=1.0)
     state: ClassVar[dict[str, str]] = {"side": "float64"}
 
-    def matched(self, fills_per_bar: float) -> Strategy:
-        """With the chance of a draw at which as many orders are expected: fills_per_bar * 3 / 2, at most 1."""
-        return replace(self, change_probability=min(1.0, fills_per_bar * 1.5))
+    def matched(self, exposure_turnover: float) -> Strategy:
+        """With the chance of a draw at which the exposure is expected to change as much: a draw changes it by 8/9 on average."""
+        return replace(self, change_probability=min(1.0, exposure_turnover * 9.0 / 8.0))
 
     @staticmethod
     def decide(t, lane, seed, change_probability, side):

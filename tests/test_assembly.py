@@ -83,12 +83,18 @@ def test_lanes_begin_their_first_episode_when_a_run_is_assembled(tmp_path):
     assert Control(registry)["seed"].tolist() == [1, 2]
 
 
-def test_the_random_baseline_trades_about_as_often_as_the_median_policy(tmp_path):
+def traded_lots(result):
+    return sum(int(np.abs(lane.fills["lots"]).sum()) for lane in result.lanes) / result.learners
+
+
+def test_the_random_baseline_trades_about_as_much_as_the_policy(tmp_path):
     _, run = trained(tmp_path)
     policy = backtest(run, split="train")
-    lanes = [replace(lane, fills=lane.fills[:0]) for lane in policy.lanes]
-    never = {found.name: found for found in baselines(run, "train", replace(policy, lanes=tuple(lanes)))}
-    assert not any(len(lane.fills) for lane in never["random"].lanes)
-    matched = {found.name: found for found in baselines(run, "train", policy)}["random"]
-    expected = policy.fills_per_bar()
-    assert expected > 0 and matched.fills_per_bar() == pytest.approx(expected, rel=0.5)
+    lanes = tuple(replace(lane, action_T=np.where(np.arange(lane.action_T.size) % 10 < 5, 0, 2)) for lane in policy.lanes)
+    often = replace(policy, lanes=lanes)  # from short to long and back every 5 bars: 0.4 of exposure a bar
+    assert often.exposure_turnover() == pytest.approx(0.4, rel=0.02)
+    bars = policy.lanes[0].stamp_T.size - 1
+    matched = {found.name: found for found in baselines(run, "train", often)}["random"]
+    assert traded_lots(matched) == pytest.approx(0.4 * bars, rel=0.15)
+    never = replace(policy, lanes=tuple(replace(lane, action_T=np.full_like(lane.action_T, 1)) for lane in policy.lanes))
+    assert traded_lots({found.name: found for found in baselines(run, "train", never)}["random"]) == 0
