@@ -226,7 +226,8 @@ class LaneCode:
         decide = ["if exposure != held_exposure:", f"    target_lots = {sizing}"] if self.parts.resize == "on_change" else [
             f"target_lots = {sizing}"
         ]
-        flat = ["if session_left_T[t] == 1:", "    target_lots = 0"] if self.parts.flat_by_close else []
+        # The order works in the session's last bar; the exposure is given up, so that it is taken anew in the next session.
+        flat = ["if session_left_T[t] == 1:", "    exposure = 0.0"] if self.parts.flat_by_close else []
         return [
             "price = close_T[t]",
             "target_lots = position",
@@ -234,7 +235,7 @@ class LaneCode:
             "if exposure - exposure != 0.0:",
             f"    reason = {market.BAD_EXPOSURE}",
             "else:",
-            *_indent(decide + flat),
+            *_indent(flat + decide),
             "    if target_lots > size_limit or target_lots < -size_limit:",
             f"        reason = {market.BAD_SIZE}",
             "        target_lots = position",

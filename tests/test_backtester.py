@@ -189,7 +189,9 @@ def test_flat_by_close_is_flat_at_every_session_end():
     data = market_data(bars, flat_by_close=True)
     lane = run(data, "buy_and_hold").lanes[0]
     ends = np.flatnonzero(data.tape.session_left_ST[0] == 0)
-    assert not lane.position_T[ends].any() and lane.position_T.any()
+    assert not lane.position_T[ends].any()
+    inside = [lane.position_T[first + 2 : last].all() for first, last in zip(ends[:-1], ends[1:] - 1, strict=True)]
+    assert all(inside)  # the position is taken anew in every session
 
 
 def test_flat_by_close_on_daily_bars_is_refused():
