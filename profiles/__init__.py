@@ -1,0 +1,1 @@
+"""The built-in profiles as TOML files; `bellmark profiles list` names them."""
