@@ -157,12 +157,12 @@ def backtest_strategy(strategy: Strategy, profile: Profile, split: str = "test")
 
 
 class UniformRandom:
-    """Random legal actions, each equally likely, from Philox (learner seed, ACTION) at (lane, bar)."""
+    """Random legal actions, each equally likely, from Philox (learner seed, ACTION) at (lane, bar); `noop` where none is legal."""
 
     given: tuple[str, ...] = ()
 
-    def __init__(self, seeds: list[int]) -> None:
-        self.seeds = seeds
+    def __init__(self, seeds: list[int], noop: int) -> None:
+        self.seeds, self.noop = seeds, noop
 
     def declare(self, registry: BufferRegistry) -> None:
         """Nothing beyond the environment's buffers."""
@@ -183,7 +183,7 @@ class UniformRandom:
             rank_N = ((word_N * count_N) >> np.uint64(32)).astype(np.int64)
             order_NA = np.cumsum(allowed_LNA[learner], axis=1) - 1
             hit_NA = (order_NA == rank_N[:, None]) & (allowed_LNA[learner] != 0)
-            action_LN[learner] = np.argmax(hit_NA, axis=1)
+            action_LN[learner] = np.where(hit_NA.any(axis=1), np.argmax(hit_NA, axis=1), self.noop)
 
 
 def random_transitions(data: MarketData, split: str, normalisation: Normalisation, seeds: list[int]) -> Transitions:
@@ -191,7 +191,7 @@ def random_transitions(data: MarketData, split: str, normalisation: Normalisatio
 
     A lane that is ruined stops; its remaining places repeat transitions of the lanes that go on.
     """
-    runner = PolicyRunner(data, split, len(seeds), normalisation, lambda lanes: UniformRandom(seeds))
+    runner = PolicyRunner(data, split, len(seeds), normalisation, lambda lanes: UniformRandom(seeds, data.space.noop))
     registry, environment = runner.registry, runner.environment
     observe_next = Step(registry, environment.observe_next_stages(), registry.names())
     every = -(-runner.bars * environment.N // _MOST_TRANSITIONS)

@@ -1,6 +1,7 @@
 """The market rules: an independent reference in fractions, the accounting identity, refusals, and the golden numbers."""
 
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from market_cases import bars_of, market_data, random_bars
 
 from bellmark import market
 from bellmark.backtester import run_batch_policy, run_strategy
-from bellmark.component import make
+from bellmark.component import Strategy, component, make
 from bellmark.errors import UsageError
 from bellmark.host import host
 from bellmark.instrument import Instrument
@@ -241,3 +242,47 @@ def test_the_future_does_not_change_the_past():
             column[60:] = np.round(column[60:] * 1.5, 2)
         second = run(market_data(changed, fee_bps=1.0), name).lanes[0]
         assert (first.equity_T[:60] == second.equity_T[:60]).all(), name
+
+
+def test_flat_by_close_takes_the_position_again_in_the_next_session():
+    hour = 3_600_000_000_000
+    data = market_data(random_bars(120, seed=2, step=hour), flat_by_close=True)
+    lane = run(data, "buy_and_hold").lanes[0]
+    session_T, left_T = data.tape.session_ST[0], data.tape.session_left_ST[0]
+    held = {int(session) for session in np.unique(session_T) if lane.position_T[session_T == session].any()}
+    assert held == set(range(int(session_T[-1]) + 1))
+    assert not lane.position_T[left_T == 0].any()
+
+
+def test_flat_by_close_holds_nothing_over_the_close_of_a_session_of_one_bar():
+    hour = 3_600_000_000_000
+    whole = random_bars(72, seed=2, step=hour)
+    data = market_data(whole.take(np.r_[0:24, 30:31, 48:72]), flat_by_close=True)  # the middle day has one bar
+    lane = run(data, "buy_and_hold").lanes[0]
+    assert data.tape.session_left_ST[0][24] == 0 == data.tape.session_bar_ST[0][24]
+    assert not lane.position_T[data.tape.session_left_ST[0] == 0].any() and lane.position_T.any()
+
+
+@component
+class Above(Strategy):
+    """Long above a price: sees the close of the bar by the argument `price`."""
+
+    name: ClassVar[str] = "above"
+
+    @staticmethod
+    def decide(price):
+        return 1.0 if price > 20_000 else 0.0
+
+
+def test_price_is_the_close_just_seen_in_a_strategy():
+    data = market_data(bars_of([100.0, 100.0, 101.0, 99.0, 99.0, 102.0]))
+    lane = run_strategy(data, Above()).lanes[0]
+    assert data.tape.close_ST[0].max() == 102 * 200
+    assert lane.position_T.tolist() == [0, 0, 0, 1, 0, 0]
+    assert lane.rejections["lots"].tolist() == [1]  # the last decision sees the last close
+
+
+def test_a_ruined_account_has_no_action_after_its_ruin():
+    data = market_data(bars_of([100.0, 100.0, 50.0, 50.0, 50.0]), sizing=("fixed_lots", {"lots": 100}), start_equity=1000.0)
+    lane = scripted(data, [2]).lanes[0]
+    assert lane.ruined and lane.action_T.tolist() == [2, 2, -1, -1, -1]
