@@ -286,3 +286,21 @@ def test_a_ruined_account_has_no_action_after_its_ruin():
     data = market_data(bars_of([100.0, 100.0, 50.0, 50.0, 50.0]), sizing=("fixed_lots", {"lots": 100}), start_equity=1000.0)
     lane = scripted(data, [2]).lanes[0]
     assert lane.ruined and lane.action_T.tolist() == [2, 2, -1, -1, -1]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [("start_equity", 1e11, r"market.start_equity: expected below 4.61e\+09, found 1e\+11"),
+     ("fee_minimum", 1e12, "the fee_minimum of X"), ("fee_per_contract", 1e10, "the fee_per_lot of X"),
+     ("fee_bps", 1e12, "with its fees and margin leaves the range")],
+)  # fmt: skip
+def test_money_that_leaves_int64_is_refused_when_a_run_is_assembled(key, value, message):
+    with pytest.raises(UsageError, match=message):
+        run(market_data(bars_of([100.0] * 4), **{key: value}), "flat")
+
+
+def test_a_size_whose_fee_would_leave_int64_is_refused():
+    cheap = Instrument("X", tick_size=0.0001)
+    data = market_data(bars_of([0.0001] * 4), cheap, sizing=("fixed_lots", {"lots": 10**13}), fee_per_contract=0.01, start_equity=4e9)
+    lane = run(data, "buy_and_hold").lanes[0]
+    assert not lane.fills.size and set(lane.rejections["reason"].tolist()) == {market.BAD_SIZE}
