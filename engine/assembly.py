@@ -16,6 +16,7 @@ from bellmark.backtester import PolicyRunner, policy_backtest, run_strategy
 from bellmark.buffers import BufferRegistry
 from bellmark.component import Strategy
 from bellmark.environment import MarketEnvironment
+from bellmark.errors import RunError
 from bellmark.evaluation.curve import curve_of_lanes
 from bellmark.evaluation.drawdown import drawdown_series
 from bellmark.features import Normalisation
@@ -129,7 +130,14 @@ class Assembly:
         self.profile.trainer.train(self, run, resume=resume, progress=progress)
 
     def backtest(self, run: Run, split: str = "test") -> Backtest:
-        """The policies of a run, each learner with its best parameters by validation, over one part of the data."""
+        """The policies of a run, each learner with its best parameters by validation, over one part of the data.
+
+        On other bars than those of the training, parts and normalisation would be others: test could hold bars that it was trained on.
+        """
+        trained_on = run.manifest.get("data_hash", self.tape.content_hash)
+        if trained_on != self.tape.content_hash:
+            found = self.tape.content_hash[:12]
+            raise RunError(f"{run.path}: its data have changed since it was trained: expected hash {trained_on[:12]}, found {found}")
         checkpoint = run.load_checkpoint()
         runner = self._runner(split)
         runner.registry["parameter_LP"][:] = checkpoint.arrays["parameter_best_LP"]
