@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 from market_cases import bars_of, market_data, random_bars
 
 from bellmark import market
-from bellmark.backtester import run_batch_policy, run_strategy
+from bellmark.assembly import assemble
+from bellmark.backtester import policy_backtest, run_batch_policy, run_strategy
 from bellmark.component import Strategy, component, make
 from bellmark.errors import UsageError
 from bellmark.host import host
 from bellmark.instrument import Instrument
+from bellmark.profile import load_profile
 
 ES = Instrument("ES", tick_size=0.25, contract_multiplier=50.0)
 
@@ -304,3 +306,13 @@ def test_a_size_whose_fee_would_leave_int64_is_refused():
     data = market_data(bars_of([0.0001] * 4), cheap, sizing=("fixed_lots", {"lots": 10**13}), fee_per_contract=0.01, start_equity=4e9)
     lane = run(data, "buy_and_hold").lanes[0]
     assert not lane.fills.size and set(lane.rejections["reason"].tolist()) == {market.BAD_SIZE}
+
+
+def test_decisions_that_a_learner_could_not_make_are_counted_in_the_warnings():
+    assembly = assemble(load_profile("smoke", environment={}), host())
+    runner = assembly._runner("test")
+    runner.registry["parameter_LP"][1] = np.nan
+    result = policy_backtest(assembly.data, runner, runner.run(), "x", "test", "", 0)
+    bars = int(runner.last_S[0] - runner.first_S[0])
+    assert result.warnings[-1] == f"learner 1: {bars} decisions took the no-op: an observation or Q value that is not finite"
+    assert not any(text.startswith("learner 0") for text in result.warnings)
