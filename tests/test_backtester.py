@@ -1,4 +1,4 @@
-"""The market rules: an independent reference in fractions, the accounting identity, refusals, and the golden numbers."""
+"""The market rules: an independent reference in fractions, the accounting identity, refusals, what may not leave int64."""
 
 from fractions import Fraction
 from typing import ClassVar
