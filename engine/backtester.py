@@ -207,6 +207,7 @@ def _backtest(
         start_equity=data.settings.start_equity,
         periods_per_year=data.periods_per_year,
         session=data.session_text,
+        currency=data.currency,
         action_space=data.space,
         profile_hash=data.profile_hash,
         data_hash=data.tape.content_hash,

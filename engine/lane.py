@@ -7,11 +7,13 @@ bar (training, learned policies) and the kernel that runs a rule strategy over a
 Arguments that a lane function may ask for by name:
   bars of the lane's symbol   open_T high_T low_T close_T (int64 quanta) volume_T (float64 lots, NaN unknown) ts_T session_T session_bar_T
                               session_left_T session_fraction_T gap_T, and t, the bar whose close was just seen (in `fill`: the working bar)
-  account                     cash equity previous_equity start_equity peak_equity (int64 nano-currency) position previous_position
-                              (int64 lots) entry_price (float64 quanta) bars_in_position held_exposure
+  account                     cash equity start_equity peak_equity (int64 nano-currency) position (int64 lots) entry_price (float64
+                              quanta) bars_in_position held_exposure fills refusals gross spread_cost slippage_cost fee_cost
   instrument and costs        price_quantum (float64 currency) value_numerator value_denominator quanta_per_tick positive_only
                               half_spread slippage slippage_rate fee_per_lot fee_rate fee_minimum margin_per_lot margin_rate
-  decision                    price (close of t) exposure order_type urgency target_lots order_lots lane
+  decision                    price (close of t) lane; in sizings, masks, executions and rewards also exposure order_type urgency, in the
+                              last three target_lots, in the last two order_lots
+  reward                      previous_equity previous_position fill_lots fill_fee
   and the component's own settings and state slots.
 """
 
@@ -182,7 +184,7 @@ class LaneCode:
     def _call(self, part: LanePart, function: str, context: dict[str, str]) -> str:
         symbol = f"{self._prefixes[part.label]}_{part.component.kind}_{function}"
         self.symbols[symbol] = part.function(function)
-        available = _AVAILABLE | self._names[part.label] | context
+        available = {name: name for name in (*_ANY_TIME, *_AT_CALL.get(function, ()))} | self._names[part.label] | context
         return f"{symbol}({call_text(part.function(function), available, f'{part.where}.{function}')})"
 
     def _stateful_call(self, part: LanePart, function: str, context: dict[str, str], result: str) -> str:
@@ -445,17 +447,20 @@ _WORKS_IN_THE_LAST_BAR = (
     "session_left_T[t] == 1 or (t + 1 < session_T.shape[0] and session_T[t + 1] > session_T[t] and session_left_T[t + 1] == 0)"
 )
 _LANE_HEAD = ["l = i // lanes", "n = i - l * lanes", "lane = n", "s = symbol_LN[l, n]", "g = group_LN[l, n]"]
-_AVAILABLE = {
-    name: name
-    for name in (
-        *(f"{array}_T" for array in TAPE_ARRAYS),
-        *market.INSTRUMENT_FIELDS,
-        *market.COST_FIELDS,
-        *("price_quantum", "t", "cash", "equity", "previous_equity", "start_equity", "peak_equity"),
-        *("position", "previous_position", "entry_price"),
-        *("bars_in_position", "held_exposure", "price", "exposure", "order_type", "urgency", "target_lots", "order_lots", "lane"),
-        *("fill_lots", "fill_fee", "gross", "spread_cost", "slippage_cost", "fee_cost", "fills", "refusals"),
-    )
+_ANY_TIME = (
+    *(f"{array}_T" for array in TAPE_ARRAYS),
+    *market.INSTRUMENT_FIELDS,
+    *market.COST_FIELDS,
+    *("price_quantum", "t", "price", "lane", "cash", "equity", "start_equity", "peak_equity", "position", "entry_price"),
+    *("bars_in_position", "held_exposure", "gross", "spread_cost", "slippage_cost", "fee_cost", "fills", "refusals"),
+)
+_DECISION = ("exposure", "order_type", "urgency")
+# What exists beside that at the moment at which a function is called.
+_AT_CALL: dict[str, tuple[str, ...]] = {
+    "target": _DECISION,
+    "allowed": (*_DECISION, "target_lots"),
+    "fill": (*_DECISION, "target_lots", "order_lots"),
+    "reward": (*_DECISION, "target_lots", "order_lots", "previous_equity", "previous_position", "fill_lots", "fill_fee"),
 }
 
 

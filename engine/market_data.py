@@ -73,6 +73,11 @@ class MarketData:
         return float(self.tape.periods_per_year)
 
     @property
+    def currency(self) -> str:
+        """Currency of the accounts."""
+        return self.tape.instruments[0].currency
+
+    @property
     def session_text(self) -> str:
         """The session that the number of periods comes from."""
         session = self.tape.instruments[0].session
@@ -130,6 +135,9 @@ def read_tape(profile: Profile) -> Tape:
     overrides = {info.name: getattr(profile.instrument, info.name) for info in settings_of(type(profile.instrument))}
     costs = {name: getattr(profile.market, name) for name in ("spread_ticks", "slippage_ticks", "slippage_bps")}
     pairs = [(bars, instrument.with_overrides(overrides).with_costs(**costs)) for bars, instrument in profile.data.read()]
+    currencies = list(dict.fromkeys(instrument.currency for _, instrument in pairs))
+    if len(currencies) > 1:
+        raise DataError(f"data: expected symbols of one currency, found {', '.join(currencies)}: nothing here converts money")
     return tape.compile_tape(pairs)
 
 

@@ -59,6 +59,7 @@ class Backtest:
     start_equity: float  # of one account
     periods_per_year: float
     session: str
+    currency: str
     action_space: ActionSpace
     profile_hash: str
     data_hash: str

@@ -15,13 +15,16 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bellmark import bars as bars_module
 from bellmark import clock
+from bellmark import instrument as instrument_module
 from bellmark.bars import Bars, check
 from bellmark.errors import DataError, UsageError
 from bellmark.files import cache_folder, json_line, write_atomically
@@ -157,7 +160,7 @@ def compile_tape(items: Sequence[tuple[Bars, Instrument]], *, cached: bool = Tru
     items = [(bars, instrument.resolved(float(bars.close[0]))) for bars, instrument in items]
     content = _content_hash(items)
     quanta = [str(instrument.quantum) for _, instrument in items]
-    key = hashlib.sha256(json_line([SCHEMA_VERSION, content, quanta]).encode()).hexdigest()[:32]
+    key = hashlib.sha256(json_line([SCHEMA_VERSION, _code_hash(), content, quanta]).encode()).hexdigest()[:32]
     path = cache_folder("tapes") / f"{key}.safetensors" if cached else None
     if path is not None and path.exists():
         try:
@@ -168,6 +171,16 @@ def compile_tape(items: Sequence[tuple[Bars, Instrument]], *, cached: bool = Tru
     if path is not None:
         tape.save(path)
     return tape
+
+
+@lru_cache(maxsize=1)
+def _code_hash() -> str:
+    """Of the sources that make a tape out of bars: a tape of other code is never served."""
+    digest = hashlib.sha256()
+    for module in (bars_module, clock, instrument_module):
+        digest.update(Path(str(module.__file__)).read_bytes())
+    digest.update(Path(__file__).read_bytes())
+    return digest.hexdigest()
 
 
 def _content_hash(items: Sequence[tuple[Bars, Instrument]]) -> str:
