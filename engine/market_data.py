@@ -81,7 +81,9 @@ class MarketData:
     def session_text(self) -> str:
         """The session that the number of periods comes from."""
         session = self.tape.instruments[0].session
-        return "daily bars" if session is None else str(session)
+        if session is not None:
+            return str(session)
+        return "around the clock" if self.tape.session_bar_ST.any() else "one bar a session"
 
 
 def load_market_data(profile: Profile, plugins: Host | None = None) -> MarketData:
