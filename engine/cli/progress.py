@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from bellmark.cli.output import say
+
 _LINE_SECONDS = 60.0
 
 
@@ -20,6 +22,7 @@ def training_progress() -> Iterator[Any]:
         with _bar() as show:
             yield show
     else:
+        say("preparing: data and kernels (the first run on a machine compiles them, about a minute)")
         yield _Lines()
 
 
@@ -30,7 +33,7 @@ def _bar() -> Iterator[Any]:
     from bellmark.cli.output import console
 
     columns = (
-        TextColumn("training"),
+        TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[rate]}"),
@@ -39,12 +42,12 @@ def _bar() -> Iterator[Any]:
         TextColumn("left"),
     )
     with Progress(*columns, console=console(sys.stderr), transient=True) as bar:
-        task = bar.add_task("training", total=None, rate="", loss="")
+        task = bar.add_task("preparing", total=None, rate="", loss="")
         rate = _Rate()
 
         def show(done: int, total: int, loss: float | None = None) -> None:
             text = "" if loss is None else f"loss {loss:.4g}"
-            bar.update(task, completed=done, total=total, rate=f"{rate.of(done):,.0f} steps/s", loss=text)
+            bar.update(task, description="training", completed=done, total=total, rate=f"{rate.of(done):,.0f} steps/s", loss=text)
 
         yield show
 
