@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ import click
 from bellmark.cli.output import say
 
 _LINE_SECONDS = 60.0
+_QUIET_SECONDS = 5.0
 
 
 @contextmanager
@@ -22,8 +24,11 @@ def training_progress() -> Iterator[Any]:
         with _bar() as show:
             yield show
     else:
-        say("preparing: data and kernels (the first run on a machine compiles them, about a minute)")
-        yield _Lines()
+        lines = _Lines()
+        try:
+            yield lines
+        finally:
+            lines.preparing.cancel()
 
 
 @contextmanager
@@ -70,8 +75,13 @@ class _Lines:
     def __init__(self) -> None:
         self.rate = _Rate()
         self.printed = time.perf_counter()
+        # After a while only: what fails at once is one line of error and nothing else.
+        self.preparing = threading.Timer(_QUIET_SECONDS, say, ["preparing: the first run on a machine compiles its code, about a minute"])
+        self.preparing.daemon = True
+        self.preparing.start()
 
     def __call__(self, done: int, total: int, loss: float | None = None) -> None:
+        self.preparing.cancel()
         speed = self.rate.of(done)
         now = time.perf_counter()
         if now - self.printed < _LINE_SECONDS:
