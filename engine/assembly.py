@@ -16,6 +16,7 @@ from bellmark.backtester import PolicyRunner, policy_backtest, run_strategy
 from bellmark.buffers import BufferRegistry
 from bellmark.component import Strategy
 from bellmark.environment import MarketEnvironment
+from bellmark.errors import RunError
 from bellmark.evaluation.curve import curve_of_lanes
 from bellmark.evaluation.drawdown import drawdown_series
 from bellmark.features import Normalisation
@@ -129,7 +130,14 @@ class Assembly:
         self.profile.trainer.train(self, run, resume=resume, progress=progress)
 
     def backtest(self, run: Run, split: str = "test") -> Backtest:
-        """The policies of a run, each learner with its best parameters by validation, over one part of the data."""
+        """The policies of a run, each learner with its best parameters by validation, over one part of the data.
+
+        On other bars than those of the training, parts and normalisation would be others: test could hold bars that it was trained on.
+        """
+        trained_on = run.manifest.get("data_hash", self.tape.content_hash)
+        if trained_on != self.tape.content_hash:
+            found = self.tape.content_hash[:12]
+            raise RunError(f"{run.path}: its data have changed since it was trained: expected hash {trained_on[:12]}, found {found}")
         checkpoint = run.load_checkpoint()
         runner = self._runner(split)
         runner.registry["parameter_LP"][:] = checkpoint.arrays["parameter_best_LP"]
@@ -157,12 +165,12 @@ def backtest_strategy(strategy: Strategy, profile: Profile, split: str = "test")
 
 
 class UniformRandom:
-    """Random legal actions, each equally likely, from Philox (learner seed, ACTION) at (lane, bar)."""
+    """Random legal actions, each equally likely, from Philox (learner seed, ACTION) at (lane, bar); `noop` where none is legal."""
 
     given: tuple[str, ...] = ()
 
-    def __init__(self, seeds: list[int]) -> None:
-        self.seeds = seeds
+    def __init__(self, seeds: list[int], noop: int) -> None:
+        self.seeds, self.noop = seeds, noop
 
     def declare(self, registry: BufferRegistry) -> None:
         """Nothing beyond the environment's buffers."""
@@ -183,7 +191,7 @@ class UniformRandom:
             rank_N = ((word_N * count_N) >> np.uint64(32)).astype(np.int64)
             order_NA = np.cumsum(allowed_LNA[learner], axis=1) - 1
             hit_NA = (order_NA == rank_N[:, None]) & (allowed_LNA[learner] != 0)
-            action_LN[learner] = np.argmax(hit_NA, axis=1)
+            action_LN[learner] = np.where(hit_NA.any(axis=1), np.argmax(hit_NA, axis=1), self.noop)
 
 
 def random_transitions(data: MarketData, split: str, normalisation: Normalisation, seeds: list[int]) -> Transitions:
@@ -191,7 +199,7 @@ def random_transitions(data: MarketData, split: str, normalisation: Normalisatio
 
     A lane that is ruined stops; its remaining places repeat transitions of the lanes that go on.
     """
-    runner = PolicyRunner(data, split, len(seeds), normalisation, lambda lanes: UniformRandom(seeds))
+    runner = PolicyRunner(data, split, len(seeds), normalisation, lambda lanes: UniformRandom(seeds, data.space.noop))
     registry, environment = runner.registry, runner.environment
     observe_next = Step(registry, environment.observe_next_stages(), registry.names())
     every = -(-runner.bars * environment.N // _MOST_TRANSITIONS)

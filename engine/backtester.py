@@ -19,6 +19,7 @@ from bellmark.buffers import BufferRegistry
 from bellmark.component import Component, settings_of
 from bellmark.errors import UsageError
 from bellmark.features import Normalisation
+from bellmark.guard import BAD_LANE, EMPTY_MASK
 from bellmark.lane import LanePart
 from bellmark.market_data import MarketData
 from bellmark.results import Backtest, LaneResult, Record, lane_result, record_names
@@ -79,6 +80,7 @@ class PolicyRunner:
         self.environment.fill(self.registry, normalisation)
         self.policy.fill(self.registry)
         self.bars = int((self.last_S - self.first_S).max())
+        self._no_op_L2 = np.zeros((learners, 2), np.int64)  # decisions without a finite value, without a legal action
         known = (*self.environment.given, *self.policy.given, "next_bar_LN")
         self._begin = Step(self.registry, self.environment.begin_stages(), known)
         self._act = Step(self.registry, [*self.environment.observe_stages(), *self.policy.stages(explore=False)], known)
@@ -96,11 +98,13 @@ class PolicyRunner:
     def run(self, each_bar: Callable[[int], None] | None = None) -> Record:
         """The whole window. `each_bar(k)` is called after the k-th step, before lanes move on."""
         self.begin()
+        self._no_op_L2[:] = 0
         shape = (self.environment.L, self.environment.N, self.bars)
         arrays = {name: np.zeros(shape, self.registry[f"{name}_LN"].dtype) for name in record_names()}
         action_LNT = np.zeros((*shape[:2], self.bars + 1), np.int32)
         for k in range(self.bars):
             self._act.run()
+            self._count_no_ops()
             action_LNT[:, :, k] = self.registry["action_LN"]
             self._move.run()
             for name, array in arrays.items():
@@ -114,6 +118,23 @@ class PolicyRunner:
         self.registry.check_guards()
         open_order_LN = np.where(self.registry["ruined_LN"] == 0, self.registry["order_lots_LN"], 0)
         return Record(arrays, action_LNT, open_order_LN)
+
+    def _count_no_ops(self) -> None:
+        if "lane_guard_LN" not in self.registry:
+            return
+        lives_LN = (self.registry["bar_LN"] < self.registry["end_bar_LN"]) & (self.registry["ruined_LN"] == 0)
+        for place, bits in enumerate((BAD_LANE, EMPTY_MASK)):
+            self._no_op_L2[:, place] += (lives_LN & (self.registry["lane_guard_LN"] & bits != 0)).sum(axis=1)
+
+    def no_op_warnings(self) -> tuple[str, ...]:
+        """Which learners took the no-op in the last run since they could not decide, and how often."""
+        causes = ("an observation or Q value that is not finite", "no legal action")
+        return tuple(
+            f"learner {learner}: {count} decisions took the no-op: {cause}"
+            for learner, counts in enumerate(self._no_op_L2.tolist())
+            for count, cause in zip(counts, causes, strict=True)
+            if count
+        )
 
     def _last_actions(self, action_LNT: NDArray[np.int32]) -> None:
         for n in range(self.environment.N):
@@ -200,7 +221,8 @@ def policy_backtest(
 ) -> Backtest:
     """The result of a trained run's policy."""
     lanes = runner.results(record)
-    return _backtest(data, name, "policy", split, lanes, runner.environment.L, command, step=step)
+    result = _backtest(data, name, "policy", split, lanes, runner.environment.L, command, step=step)
+    return replace(result, warnings=(*result.warnings, *runner.no_op_warnings()))
 
 
 def _place(registry: BufferRegistry, symbols: NDArray[np.int32], first_S: NDArray[np.int32], last_S: NDArray[np.int32]) -> None:

@@ -29,6 +29,7 @@ from bellmark.files import (
 
 KEPT = 2
 _KEY = "bellmark"
+_ENTRY = {"file", "step", "bytes", "sha256"}
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,6 @@ def _entries(folder: Path) -> list[dict[str, Any]]:
     if not index.exists():
         return []
     entries = read_json(index).get("checkpoints")
-    if not isinstance(entries, list) or not all(isinstance(item, dict) and "sha256" in item for item in entries):
+    if not isinstance(entries, list) or not all(isinstance(item, dict) and item.keys() >= _ENTRY for item in entries):
         raise RunError(f"{index}: expected a list of checkpoints, found something else")
     return entries

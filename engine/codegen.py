@@ -2,28 +2,34 @@
 
 Why a cache of our own around Numba's: Numba keys a cached function by its own bytecode, so an edited helper in another module is served
 stale. Here every compiled text lies in a file named by a hash over the text, the bytecode and constants of everything that it reaches
-(transitively, through globals and closures), the versions of Numba and Python, and the CPU. The cache folder belongs to the user alone.
+(transitively, through globals, modules, closures and defaults), the versions of Numba, LLVM, NumPy and Python, what the environment tells
+Numba, and the CPU. The cache folder belongs to the user alone.
 """
 
 from __future__ import annotations
 
 import builtins
 import dis
+import enum
 import hashlib
 import inspect
 import linecache
+import re
 import sys
 import types
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
+import llvmlite
 import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
 from bellmark.errors import BellmarkError, PluginError, did_you_mean, known_list
 
+_PINNED = ("builtins", "cmath", "math", "numba", "numpy", "operator")  # modules that a version in the key stands for
+_OPTIONS = ("BOUNDSCHECK", "CPU_FEATURES", "CPU_NAME", "DEBUGINFO_DEFAULT", "ENABLE_AVX", "LOOP_VECTORIZE", "OPT", "SLP_VECTORIZE")
 _SCALARS = (bool, int, float, complex, str, bytes, type(None), np.generic)
 
 
@@ -78,46 +84,75 @@ def _lowered(value: Any, done: dict[Any, Any]) -> Any:
     return _lower(value, done) if isinstance(value, types.FunctionType) else value
 
 
-def fingerprint(values: Iterable[Any]) -> str:
-    """A hash over functions and constants and all that they reach."""
+def fingerprint(values: Iterable[Any], names: Iterable[str] = ()) -> str:
+    """A hash over functions and constants and all that they reach. `names`: attributes that are read of modules among the values."""
     digest = hashlib.sha256()
-    seen: set[int] = set()
+    seen: dict[int, Any] = {}
     for value in values:
-        _feed(digest, value, seen)
+        _feed(digest, value, seen, frozenset(names))
     return digest.hexdigest()
 
 
-def _feed(digest: Any, value: Any, seen: set[int]) -> None:
+def _feed(digest: Any, value: Any, seen: dict[int, Any], names: frozenset[str] = frozenset()) -> None:
     if isinstance(value, LazyKernel):
         value = value.function
     if isinstance(value, Dispatcher):
         digest.update(repr(sorted(value.targetoptions.items())).encode())
         value = value.py_func
     if isinstance(value, types.FunctionType):
-        if id(value.__code__) in seen:
-            digest.update(b"again")
-            return
-        seen.add(id(value.__code__))
-        _feed_code(digest, value.__code__)
-        digest.update(repr((value.__defaults__, value.__kwdefaults__)).encode())
-        for name, reached in sorted(_reached(value).items()):
-            digest.update(name.encode())
-            _feed(digest, reached, seen)
-        for cell in value.__closure__ or ():
-            _feed(digest, cell.cell_contents, seen)
+        _feed_function(digest, value, seen)
+    elif isinstance(value, types.ModuleType):
+        _feed_module(digest, value, seen, names)
+    elif isinstance(value, type) and issubclass(value, enum.Enum):
+        _feed(digest, [(member.name, member.value) for member in value], seen)
     elif isinstance(value, np.ndarray):
         digest.update(f"{value.dtype}{value.shape}".encode() + np.ascontiguousarray(value).tobytes())
     elif isinstance(value, tuple | list):
+        digest.update(f"{len(value)}".encode())
         for item in value:
-            _feed(digest, item, seen)
+            _feed(digest, item, seen, names)
     elif isinstance(value, np.generic):  # the sign of zero and the payload of NaN count, so bytes and not text
         digest.update(f"{value.dtype}".encode() + value.tobytes())
     elif isinstance(value, _SCALARS):
         digest.update(f"{type(value).__name__}:{value!r}".encode())
     elif hasattr(value, "_defn"):  # a Numba intrinsic: its code generator is the definition
         _feed(digest, value._defn, seen)
-    else:
-        digest.update(f"{type(value).__module__}.{getattr(value, '__qualname__', type(value).__qualname__)}".encode())
+    else:  # types of Numba and NumPy say in their text what they are; an address in it says nothing
+        text = "" if " at 0x" in repr(value) else repr(value)
+        digest.update(f"{type(value).__module__}.{getattr(value, '__qualname__', type(value).__qualname__)} {text}".encode())
+
+
+def _feed_function(digest: Any, function: types.FunctionType, seen: dict[int, Any]) -> None:
+    # By function, not by code: two closures of one maker share their code and nothing else.
+    if id(function) in seen:
+        digest.update(b"again")
+        return
+    seen[id(function)] = function
+    _feed_code(digest, function.__code__)
+    _feed(digest, function.__defaults__ or (), seen)
+    _feed(digest, sorted((function.__kwdefaults__ or {}).items()), seen)
+    names = frozenset(_attribute_names(function.__code__))
+    for name, reached in sorted(_reached(function).items()):
+        digest.update(name.encode())
+        _feed(digest, reached, seen, names)
+    for cell in function.__closure__ or ():
+        _feed(digest, cell.cell_contents, seen, names)
+
+
+def _feed_module(digest: Any, module: types.ModuleType, seen: dict[int, Any], names: frozenset[str]) -> None:
+    """A module's name and whatever of it the function may read; Numba freezes `module.CONSTANT` into the code."""
+    digest.update(module.__name__.encode())
+    if module.__name__.partition(".")[0] in _PINNED or id(module) in seen:
+        return
+    seen[id(module)] = module
+    for name in sorted(names & vars(module).keys()):
+        digest.update(name.encode())
+        _feed(digest, vars(module)[name], seen, names)
+
+
+def _attribute_names(code: types.CodeType) -> set[str]:
+    inner = (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
+    return set(code.co_names).union(*(_attribute_names(constant) for constant in inner))
 
 
 def _feed_code(digest: Any, code: types.CodeType) -> None:
@@ -125,8 +160,9 @@ def _feed_code(digest: Any, code: types.CodeType) -> None:
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             _feed_code(digest, constant)
-        else:
-            digest.update(f"{type(constant).__name__}:{constant!r}".encode())
+        else:  # the order of a set of texts changes from process to process
+            text = sorted(map(repr, constant)) if isinstance(constant, frozenset) else repr(constant)
+            digest.update(f"{type(constant).__name__}:{text}".encode())
 
 
 def _reached(function: types.FunctionType) -> dict[str, Any]:
@@ -191,10 +227,13 @@ def build(name: str, text: str, symbols: dict[str, Any], *, parallel: bool = Fal
     from bellmark.files import cache_folder, write_atomically
 
     key = hashlib.sha256()
-    key.update(f"{numba.__version__} {sys.version_info[:3]} {cpu_name()} {parallel}\n{text}".encode())
+    versions = (numba.__version__, llvmlite.__version__, np.__version__, sys.version_info[:3])
+    options = [getattr(numba.config, name, None) for name in _OPTIONS]
+    key.update(f"{versions} {options} {cpu_name()} {parallel}\n{text}".encode())
+    names = re.findall(r"\w+", text)
     for symbol, value in sorted(symbols.items()):
         key.update(symbol.encode())
-        key.update(fingerprint([value]).encode())
+        key.update(fingerprint([value], names).encode())
     stem = f"{name}_{key.hexdigest()[:24]}"
     module_name = f"bellmark_generated_{stem}"
     if module_name in sys.modules:

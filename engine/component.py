@@ -169,10 +169,6 @@ class Strategy(Component):
         """This strategy as the baseline of a policy with that mean change of exposure a bar; itself, unless it imitates turnover."""
         return self
 
-    def warm_up(self) -> int:
-        """Bars before the first decision; none by default."""
-        return 0
-
 
 class Metric(Component):
     """A number that describes a backtest: `compute(curve)`.

@@ -119,12 +119,16 @@ class MarketEnvironment:
         registry["urgency_A"][:] = self.space.urgency_A
         registry["group_LN"][:] = np.arange(self.L, dtype=np.int32)[:, None]
         start = round(Fraction(str(self.settings.start_equity)) * market.NANO)
+        if start >= _LARGEST_MONEY:
+            largest = _LARGEST_MONEY / market.NANO
+            raise UsageError(f"market.start_equity: expected below {largest:.3g}, found {self.settings.start_equity:g}")
         floor = round(Fraction(str(self.settings.capital_floor)) * start)
         for s, instrument in enumerate(self.tape.instruments):
             price = int(max(abs(self.tape.high_ST[s]).max(), abs(self.tape.low_ST[s]).max()))
             registry["quantum_S"][s] = float(instrument.quantum)
-            registry["instrument_SJ"][s] = [*instrument_row(instrument), size_limit(instrument, price)]
-            registry["cost_GSJ"][:, s] = cost_row(self.settings, instrument)
+            costs = cost_row(self.settings, instrument)
+            registry["instrument_SJ"][s] = [*instrument_row(instrument), size_limit(instrument, price, costs)]
+            registry["cost_GSJ"][:, s] = costs
         for group in range(self.L):
             swap = replace[group] if replace else {}
             ints, floats = self.code.setting_rows({"start_equity": start, "capital_floor": floor}, swap)
@@ -268,15 +272,17 @@ def instrument_row(instrument: Instrument) -> list[int]:
     return [instrument.value_numerator, instrument.value_denominator, instrument.quanta_per_tick or 0, positive]
 
 
-def size_limit(instrument: Instrument, largest_price: int) -> int:
-    """The most lots whose value, and its doubles that bookings form, stay within int64."""
-    numerator, denominator = instrument.value_numerator, instrument.value_denominator
-    by_value = _LARGEST_MONEY * denominator // (numerator * max(largest_price, 1) * 4)
-    by_product = _LARGEST_MONEY // (max(largest_price, 1) * 4)
-    limit = min(by_value, by_product)
+def size_limit(instrument: Instrument, largest_price: int, costs: Sequence[int]) -> int:
+    """The most lots whose value, fees and margin, and the doubles that bookings form, stay within int64. `costs`: see `cost_row`."""
+    cost = dict(zip(market.COST_FIELDS, costs, strict=True))
+    worst = max(largest_price, 1) + cost["half_spread"] + cost["slippage"] + largest_price * cost["slippage_rate"] // market.RATE_ONE
+    value = Fraction(worst * instrument.value_numerator, instrument.value_denominator)
+    taken = value * (market.RATE_ONE + cost["fee_rate"] + cost["margin_rate"]) / market.RATE_ONE
+    money = taken + cost["fee_per_lot"] + cost["margin_per_lot"]
+    limit = int(_LARGEST_MONEY / (max(money, Fraction(worst)) * 4))
     if limit < 1:
         raise UsageError(
-            f"instrument {instrument.symbol}: one lot at {largest_price} quanta leaves the range of the accounts; "
+            f"instrument {instrument.symbol}: one lot at {largest_price} quanta with its fees and margin leaves the range of the accounts; "
             f"take a larger price_quantum than {instrument.price_quantum} or a smaller lot_size"
         )
     return limit
@@ -291,7 +297,7 @@ def cost_row(settings: MarketSettings, instrument: Instrument) -> list[int]:
     units = Fraction(str(instrument.lot_size))
     half_spread = _exact(_fraction(settings.spread_ticks) * per_tick / 2, "market.spread_ticks", instrument)
     slippage = _exact(_fraction(settings.slippage_ticks) * per_tick, "market.slippage_ticks", instrument)
-    return [
+    row = [
         half_spread,
         slippage,
         round(_fraction(settings.slippage_bps) * market.RATE_ONE / 10_000),
@@ -301,6 +307,10 @@ def cost_row(settings: MarketSettings, instrument: Instrument) -> list[int]:
         round(_fraction(settings.initial_margin_per_contract) * units * market.NANO),
         round(_fraction(settings.initial_margin_rate) * market.RATE_ONE),
     ]
+    for name, value in zip(market.COST_FIELDS, row, strict=True):
+        if value >= _LARGEST_MONEY // 4:
+            raise UsageError(f"market: the {name} of {instrument.symbol}, {value:.3g} in units of 1e-9, leaves the range of the accounts")
+    return row
 
 
 def _fraction(value: float) -> Fraction:

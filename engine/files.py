@@ -147,14 +147,15 @@ def read_json(path: Path) -> dict[str, Any]:
         raise RunError(f"{path}: it cannot be read: {reason(error)}") from error
     except ValueError as error:
         raise RunError(f"{path}: expected JSON, found something else: {error}") from error
-    if not isinstance(document, dict):
-        raise RunError(f"{path}: expected a JSON object, found {type(document).__name__}")
     check_version(document, str(path))
-    return document
+    found: dict[str, Any] = document
+    return found
 
 
-def check_version(document: Mapping[str, Any], where: str) -> None:
-    """Refuses what a newer Bellmark wrote."""
+def check_version(document: Any, where: str) -> None:
+    """Refuses what a newer Bellmark wrote, and what is no JSON object."""
+    if not isinstance(document, Mapping):
+        raise RunError(f"{where}: expected a JSON object, found {type(document).__name__}")
     version = document.get("schema_version", 0)
     if not isinstance(version, int) or version > SCHEMA_VERSION:
         raise RunError(f"{where}: this Bellmark reads schema_version up to {SCHEMA_VERSION}, found {version!r}: a newer one wrote it")

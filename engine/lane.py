@@ -118,6 +118,7 @@ class LaneCode:
         self.float_columns: dict[tuple[str, str], int] = {}
         self.state_columns: dict[tuple[str, str], tuple[str, int]] = {}
         self._names: dict[str, dict[str, str]] = {}
+        self._prefixes: dict[str, str] = {}
         for index, part in enumerate(parts.all()):
             self._lay_out(index, part)
         if parts.sizing.component.state or any(part.component.state for part in (*parts.masks, parts.execution)):  # type: ignore[attr-defined]
@@ -126,7 +127,8 @@ class LaneCode:
     # -- layout of settings and state ------------------------------------------------------------------------------------------
 
     def _lay_out(self, index: int, part: LanePart) -> None:
-        prefix = f"{re.sub(r'[^0-9a-z_]', '_', part.label.lower())}{index}"
+        # The number tells labels apart that differ in case or in a letter that is none here.
+        prefix = self._prefixes[part.label] = f"{re.sub(r'[^0-9a-z_]', '_', part.label.lower())}_{index}"
         names: dict[str, str] = {}
         for info in settings_of(type(part.component)):
             value = getattr(part.component, info.name)
@@ -178,7 +180,7 @@ class LaneCode:
     # -- blocks of text --------------------------------------------------------------------------------------------------------
 
     def _call(self, part: LanePart, function: str, context: dict[str, str]) -> str:
-        symbol = f"{re.sub(r'[^0-9a-z_]', '_', part.label.lower())}_{part.component.kind}_{function}"
+        symbol = f"{self._prefixes[part.label]}_{part.component.kind}_{function}"
         self.symbols[symbol] = part.function(function)
         available = _AVAILABLE | self._names[part.label] | context
         return f"{symbol}({call_text(part.function(function), available, f'{part.where}.{function}')})"
@@ -220,14 +222,17 @@ class LaneCode:
         zeros |= {"cash": "start_equity", "equity": "start_equity", "peak_equity": "start_equity"}
         return [f"{name} = {value}" for name, value in zeros.items()] + self._state_lines("{name} = {zero}")
 
+    def _target_lines(self, context: dict[str, str]) -> list[str]:
+        """From `exposure` to `target_lots`: the same for orders and for masks, so that a mask judges the order that would come."""
+        sized = f"target_lots = {self._call(self.parts.sizing, 'target', context)}"
+        if self.parts.resize == "always":
+            return [sized]
+        return ["target_lots = position", "if exposure != held_exposure:", f"    {sized}"]
+
     def _order_lines(self) -> list[str]:
         """From `exposure` at the close of t to `order_lots` and `reason`."""
-        sizing = self._call(self.parts.sizing, "target", {})
-        decide = ["if exposure != held_exposure:", f"    target_lots = {sizing}"] if self.parts.resize == "on_change" else [
-            f"target_lots = {sizing}"
-        ]
-        # The order works in the session's last bar; the exposure is given up, so that it is taken anew in the next session.
-        flat = ["if session_left_T[t] == 1:", "    exposure = 0.0"] if self.parts.flat_by_close else []
+        # The account then holds no exposure: what the policy wants in the next session is a new order.
+        flat = [f"if {_WORKS_IN_THE_LAST_BAR}:", "    exposure = 0.0", "    target_lots = 0"] if self.parts.flat_by_close else []
         return [
             "price = close_T[t]",
             "target_lots = position",
@@ -235,7 +240,7 @@ class LaneCode:
             "if exposure - exposure != 0.0:",
             f"    reason = {market.BAD_EXPOSURE}",
             "else:",
-            *_indent(flat + decide),
+            *_indent([*self._target_lines({}), *flat]),
             "    if target_lots > size_limit or target_lots < -size_limit:",
             f"        reason = {market.BAD_SIZE}",
             "        target_lots = position",
@@ -316,7 +321,7 @@ class LaneCode:
             lines.append(f"{prefix}portfolio_LNP[l, n, {column}] = float32(column_value)")
         lines += [f"price = close_T[{bar}]", "for a in range(exposure_A.shape[0]):", "    exposure = exposure_A[a]"]
         lines += ["    order_type = order_type_A[a]", "    urgency = urgency_A[a]"]
-        lines.append(f"    target_lots = {self._call(self.parts.sizing, 'target', {'t': bar})}")
+        lines += _indent(self._target_lines({"t": bar}))
         lines.append("    legal = True")
         for part in self.parts.masks:
             lines.append(f"    legal = legal and {self._call(part, 'allowed', {'t': bar})}")
@@ -413,7 +418,7 @@ class LaneCode:
     def run_text(self, arguments: Sequence[str]) -> str:
         """A rule strategy over the window of each lane, bar by bar, with the account in registers; every bar goes into the record."""
         assert self.parts.strategy is not None
-        decide = self._stateful_call(self.parts.strategy, "decide", {}, "exposure")
+        decide = self._stateful_call(self.parts.strategy, "decide", {"price": "close_T[t]"}, "exposure")
         record = [f"record_{name}_LNT[l, n, t - first] = {name}" for name in ("equity", "position", *EVENTS)]
         body = [
             *_LANE_HEAD,
@@ -421,7 +426,6 @@ class LaneCode:
             *self._new_account_lines(),
             "first = bar_LN[l, n] + 0",
             "last = end_bar_LN[l, n] + 0",
-            "price = close_T[first]",
             "order_type = 0",
             "urgency = 1",
             "for t in range(first, last):",
@@ -436,6 +440,10 @@ class LaneCode:
         return _kernel(arguments, body)
 
 
+# A session of one bar begins and ends in the working bar.
+_WORKS_IN_THE_LAST_BAR = (
+    "session_left_T[t] == 1 or (t + 1 < session_T.shape[0] and session_T[t + 1] > session_T[t] and session_left_T[t + 1] == 0)"
+)
 _LANE_HEAD = ["l = i // lanes", "n = i - l * lanes", "lane = n", "s = symbol_LN[l, n]", "g = group_LN[l, n]"]
 _AVAILABLE = {
     name: name

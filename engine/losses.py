@@ -162,7 +162,9 @@ class CompiledLoss:
         floats, integers = 0, 0
         for info in settings_of(type(self.loss)):
             if info.static:
-                texts[info.name] = repr(int(getattr(self.loss, info.name)))
+                value = getattr(self.loss, info.name)
+                number = info.choices.index(value) if info.choices else value
+                texts[info.name] = f"float32({number!r})" if info.type is float else repr(int(number))
             elif info.type is float:
                 texts[info.name] = f"float32(loss_float_LS[learner, {floats}])"
                 floats += 1

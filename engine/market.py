@@ -44,12 +44,14 @@ def mul_div(value, numerator, denominator):
     if denominator == 1:
         return value * numerator
     magnitude = value if value >= 0 else -value
+    times = numerator // denominator  # split off, so that the product of the rests stays below denominator**2
+    numerator -= times * denominator
     whole = magnitude // denominator
     rest = (magnitude - whole * denominator) * numerator
     part = rest // denominator
     if 2 * (rest - part * denominator) >= denominator:
         part += 1
-    result = whole * numerator + part
+    result = magnitude * times + whole * numerator + part
     return result if value >= 0 else -result
 
 

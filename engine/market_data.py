@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from bellmark import features as feature_module
 from bellmark import splits, tape
 from bellmark.actions import ActionSpace
+from bellmark.codegen import fingerprint
 from bellmark.component import settings_of
 from bellmark.environment import MarketEnvironment, Windows
 from bellmark.errors import DataError
@@ -79,24 +80,36 @@ class MarketData:
 
 
 def load_market_data(profile: Profile, plugins: Host | None = None) -> MarketData:
-    """Reads the dataset of a profile, compiles the tape and the features, and resolves the lane functions. Cached for the last profile."""
-    return _cached(_Key(profile, plugins or host()))
+    """Reads the dataset of a profile, compiles the tape and the features, and resolves the lane functions.
+
+    The bars are read anew each time. What is made of them is kept for the last profile, while bars, plugins and their code are the same.
+    """
+    plugins = plugins or host()
+    compiled = read_tape(profile)
+    quanta = tuple(instrument.quantum for instrument in compiled.instruments)
+    return _cached(_Key(profile, plugins, compiled, (profile.hash, id(plugins), compiled.content_hash, quanta, _code_of(profile))))
 
 
 @dataclass(frozen=True)
 class _Key:
     profile: Profile = field(compare=False)
     plugins: Host = field(compare=False)
-    hash: str = ""
+    tape: Tape = field(compare=False)
+    identity: tuple[Any, ...]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "hash", self.profile.hash)
+
+def _code_of(profile: Profile) -> str:
+    """A hash over the functions that features and the lane step are compiled from: an edit in a running process counts too."""
+    functions = []
+    for _, _, instance in profile.components():
+        members = {name: member for cls in reversed(type(instance).__mro__) for name, member in vars(cls).items()}
+        functions += [members[name].__func__ for name in sorted(members) if isinstance(members[name], staticmethod)]
+    return fingerprint(functions)
 
 
 @lru_cache(maxsize=1)
 def _cached(key: _Key) -> MarketData:
-    profile, plugins = key.profile, key.plugins
-    compiled = read_tape(profile)
+    profile, plugins, compiled = key.profile, key.plugins, key.tape
     space = ActionSpace(profile.action.exposures, profile.action.order_types, profile.action.urgencies, profile.action.head)
     _, portfolio = feature_module.split(list(profile.features.items()))
     table = feature_module.assemble(list(profile.features.items()), compiled)

@@ -31,8 +31,8 @@ from bellmark.replay import update_priorities
 CHUNK = 8192  # parameters that one task updates
 OK, CLIP, RATE, CORRECT1, CORRECT2, REST1, REST2, EPSILON, TAU = range(9)  # fields of update_LE
 UPDATE_FIELDS = 9
-LOSS_SUM, NORM_SUM, TD_SUM, UPDATES, SATURATED, FLOORED = range(6)  # fields of epoch_LE
-EPOCH_FIELDS = 6
+LOSS_SUM, NORM_SUM, TD_SUM, UPDATES = range(4)  # fields of epoch_LE
+EPOCH_FIELDS = 4
 
 _LR, _BETA1, _BETA2, _EPSILON = FLOAT["learning_rate"], FLOAT["adam_beta1"], FLOAT["adam_beta2"], FLOAT["adam_epsilon"]
 _MAX_NORM, _TAU, _ADAM_STEP, _STEP, _SAMPLE = FLOAT["max_grad_norm"], FLOAT["tau"], INT["adam_step"], INT["step"], INT["sample_counter"]

@@ -35,7 +35,7 @@ WORD = 64  # legal actions packed in one word
 _WORD_BITS, _WORD_REST = 6, 63
 
 _COLLECT, _SAMPLE, _SEED, _N_STEP = INT["collect_step"], INT["sample_counter"], INT["seed"], INT["n_step"]
-_GAMMA, _ALPHA, _BETA = FLOAT["gamma"], FLOAT["priority_alpha"], FLOAT["priority_beta"]
+_ALPHA = FLOAT["priority_alpha"]
 _EPSILON, _SCALE, _BOUND = FLOAT["priority_epsilon"], FLOAT["priority_scale"], FLOAT["reward_bound"]
 _REFUSED, _STEP = STATUS["rewards_refused"], INT["step"]
 _REWARD_BIT, _OBSERVATION_BIT, _VALUE_BIT = BIT["reward_LN"], BIT["observation_LNO"], BIT["acting_q_LND"]

@@ -128,7 +128,8 @@ def lane_result(
     with np.errstate(divide="ignore", invalid="ignore"):
         exposure_T = np.where(equity_T > 0, value_T / equity_T, 0.0)
     action_T = np.full(planned + 1, -1, np.int32)
-    given = record.action_LNT[learner_row, n, : bars + 1]
+    decided = bars if registry["ruined_LN"][where] else bars + 1  # a ruined account decides no more
+    given = record.action_LNT[learner_row, n, :decided]
     action_T[: given.size] = given
     return LaneResult(
         symbol=tape.symbols[symbol],

@@ -82,7 +82,6 @@ class MarketSettings(Section):
     capital_floor: float = setting(0.0, "an account at or below this share of its start equity is ruined", ge=0.0, lt=1.0, unit="fraction")
     flat_by_close: bool = setting(False, "close every position in the last bar of the session")
     resize: Literal["on_change", "always"] = setting("on_change", "size the position anew when the exposure changes, or each bar")
-    allow_negative_prices: bool = setting(False, "whether prices at or below zero are legal")
 
 
 @component
@@ -144,7 +143,7 @@ class ReplaySettings(Section):
     """The memory of transitions and how it is sampled."""
 
     name: ClassVar[str] = "replay"
-    capacity: int = setting(100_000, "transitions kept for each learner", ge=1)
+    capacity: int = setting(100_000, "transitions kept for each learner; sums of 2^24 priorities of 40 bits fill 64", ge=1, le=2**24)
     n_step: int = setting(1, "steps summed into one transition", ge=1, unit="bars")
     source: Literal["tape", "stored"] = setting("tape", "keep references into the tape, or whole observations")
     alpha: float = setting(0.6, "strength of priorities; 0 = uniform", ge=0.0, le=1.0)

@@ -111,11 +111,14 @@ class Tape:
                 if version > SCHEMA_VERSION:
                     raise DataError(f"{path}: schema_version {version} is newer than this Bellmark's {SCHEMA_VERSION}; update Bellmark")
                 tensors = {name: file.get_tensor(name) for name in _TENSORS}
+                header_text, digest = document["header"], document["sha256"]
         except (OSError, SafetensorError) as error:
             raise DataError(f"{path}: the tape cannot be read: {error}") from error
-        if _digest(document["header"], tensors) != document["sha256"]:
+        except (ValueError, KeyError, TypeError) as error:
+            raise DataError(f"{path}: the tape is damaged: its header cannot be read: {type(error).__name__}: {error}") from error
+        if _digest(header_text, tensors) != digest:
             raise DataError(f"{path}: the tape is damaged: its contents do not have the hash written with them")
-        header = json.loads(document["header"])
+        header = json.loads(header_text)
         return cls(
             symbols=tuple(header["symbols"]),
             instruments=tuple(Instrument.from_description(values) for values in header["instruments"]),

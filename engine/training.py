@@ -68,7 +68,6 @@ class TrainingSettings:
     updates_per_collect: int
     capacity: int
     source: str
-    double: bool
     control: dict[str, float]
 
     @property

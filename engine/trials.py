@@ -63,7 +63,7 @@ def read(folder: Path | str) -> list[Trial]:
             values: dict[str, Any] = json.loads(line)
         except json.JSONDecodeError:
             continue  # the process died while it wrote; the next append began a new line
-        version = values.pop("schema_version", None)
+        version = values.pop("schema_version", None) if isinstance(values, dict) else f"a {type(values).__name__}"
         if not isinstance(version, int) or version > SCHEMA_VERSION:
             raise RunError(f"{path}:{number}: expected schema_version up to {SCHEMA_VERSION}, found {version}; update Bellmark")
         try:

@@ -35,6 +35,3 @@ class SmaCross(Strategy):
             sum_slow += close_T[t] - close_T[t - slow]
         exposure = 1.0 if sum_fast * slow > sum_slow * fast else short_exposure
         return exposure, sum_fast, sum_slow, 1
-
-    def warm_up(self) -> int:
-        return max(self.fast, self.slow) - 1

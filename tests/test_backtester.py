@@ -1,6 +1,7 @@
-"""The market rules: an independent reference in fractions, the accounting identity, refusals, and the golden numbers."""
+"""The market rules: an independent reference in fractions, the accounting identity, refusals, what may not leave int64."""
 
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -9,11 +10,13 @@ from hypothesis import strategies as st
 from market_cases import bars_of, market_data, random_bars
 
 from bellmark import market
-from bellmark.backtester import run_batch_policy, run_strategy
-from bellmark.component import make
+from bellmark.assembly import assemble
+from bellmark.backtester import policy_backtest, run_batch_policy, run_strategy
+from bellmark.component import Strategy, component, make
 from bellmark.errors import UsageError
 from bellmark.host import host
 from bellmark.instrument import Instrument
+from bellmark.profile import load_profile
 
 ES = Instrument("ES", tick_size=0.25, contract_multiplier=50.0)
 
@@ -243,3 +246,75 @@ def test_the_future_does_not_change_the_past():
             column[60:] = np.round(column[60:] * 1.5, 2)
         second = run(market_data(changed, fee_bps=1.0), name).lanes[0]
         assert (first.equity_T[:60] == second.equity_T[:60]).all(), name
+
+
+def test_flat_by_close_takes_the_position_again_in_the_next_session():
+    hour = 3_600_000_000_000
+    data = market_data(random_bars(120, seed=2, step=hour), flat_by_close=True)
+    lane = run(data, "buy_and_hold").lanes[0]
+    session_T, left_T = data.tape.session_ST[0], data.tape.session_left_ST[0]
+    held = {int(session) for session in np.unique(session_T) if lane.position_T[session_T == session].any()}
+    assert held == set(range(int(session_T[-1]) + 1))
+    assert not lane.position_T[left_T == 0].any()
+
+
+def test_flat_by_close_holds_nothing_over_the_close_of_a_session_of_one_bar():
+    hour = 3_600_000_000_000
+    whole = random_bars(72, seed=2, step=hour)
+    data = market_data(whole.take(np.r_[0:24, 30:31, 48:72]), flat_by_close=True)  # the middle day has one bar
+    lane = run(data, "buy_and_hold").lanes[0]
+    assert data.tape.session_left_ST[0][24] == 0 == data.tape.session_bar_ST[0][24]
+    assert not lane.position_T[data.tape.session_left_ST[0] == 0].any() and lane.position_T.any()
+
+
+@component
+class Above(Strategy):
+    """Long above a price: sees the close of the bar by the argument `price`."""
+
+    name: ClassVar[str] = "above"
+
+    @staticmethod
+    def decide(price):
+        return 1.0 if price > 20_000 else 0.0
+
+
+def test_price_is_the_close_just_seen_in_a_strategy():
+    data = market_data(bars_of([100.0, 100.0, 101.0, 99.0, 99.0, 102.0]))
+    lane = run_strategy(data, Above()).lanes[0]
+    assert data.tape.close_ST[0].max() == 102 * 200
+    assert lane.position_T.tolist() == [0, 0, 0, 1, 0, 0]
+    assert lane.rejections["lots"].tolist() == [1]  # the last decision sees the last close
+
+
+def test_a_ruined_account_has_no_action_after_its_ruin():
+    data = market_data(bars_of([100.0, 100.0, 50.0, 50.0, 50.0]), sizing=("fixed_lots", {"lots": 100}), start_equity=1000.0)
+    lane = scripted(data, [2]).lanes[0]
+    assert lane.ruined and lane.action_T.tolist() == [2, 2, -1, -1, -1]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [("start_equity", 1e11, r"market.start_equity: expected below 4.61e\+09, found 1e\+11"),
+     ("fee_minimum", 1e12, "the fee_minimum of X"), ("fee_per_contract", 1e10, "the fee_per_lot of X"),
+     ("fee_bps", 1e12, "with its fees and margin leaves the range")],
+)  # fmt: skip
+def test_money_that_leaves_int64_is_refused_when_a_run_is_assembled(key, value, message):
+    with pytest.raises(UsageError, match=message):
+        run(market_data(bars_of([100.0] * 4), **{key: value}), "flat")
+
+
+def test_a_size_whose_fee_would_leave_int64_is_refused():
+    cheap = Instrument("X", tick_size=0.0001)
+    data = market_data(bars_of([0.0001] * 4), cheap, sizing=("fixed_lots", {"lots": 10**13}), fee_per_contract=0.01, start_equity=4e9)
+    lane = run(data, "buy_and_hold").lanes[0]
+    assert not lane.fills.size and set(lane.rejections["reason"].tolist()) == {market.BAD_SIZE}
+
+
+def test_decisions_that_a_learner_could_not_make_are_counted_in_the_warnings():
+    assembly = assemble(load_profile("smoke", environment={}), host())
+    runner = assembly._runner("test")
+    runner.registry["parameter_LP"][1] = np.nan
+    result = policy_backtest(assembly.data, runner, runner.run(), "x", "test", "", 0)
+    bars = int(runner.last_S[0] - runner.first_S[0])
+    assert result.warnings[-1] == f"learner 1: {bars} decisions took the no-op: an observation or Q value that is not finite"
+    assert not any(text.startswith("learner 0") for text in result.warnings)

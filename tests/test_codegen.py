@@ -1,9 +1,12 @@
 """Generated code: wired by name, lowered with everything it reaches, and never served stale."""
 
+import enum
 import subprocess
 import sys
 import textwrap
+import types
 
+import numba
 import numpy as np
 import pytest
 
@@ -61,6 +64,62 @@ def test_the_fingerprint_sees_helpers_constants_and_signs_of_zero():
 
     assert scope(2.0) == scope(2.0)
     assert len({scope(2.0), scope(3.0), scope(0.0), scope(-0.0), scope(np.float32(2.0)), scope(2)}) == 6
+
+
+def hash_of(text, **scope):
+    """The fingerprint of `outer` in a text with some globals."""
+    exec(text, scope)
+    return fingerprint([scope["outer"]])
+
+
+def module_of(name="constants", **values):
+    module = types.ModuleType(name)
+    vars(module).update(values)
+    return module
+
+
+def closures(*factors):
+    scope = {}
+    exec("def maker(factor):\n    def inner(x):\n        return x * factor\n    return inner", scope)
+    return dict(zip("fg", map(scope["maker"], factors), strict=True))
+
+
+def default_of(text):
+    scope = {}
+    exec(text, scope)
+    return {"given": scope["given"]}
+
+
+long_T = np.zeros(2000)
+READS = "def outer(x):\n    return x * m.SCALE"
+TWO = "def outer(x):\n    return f(x) + g(x)"
+CASTS = "def outer(x):\n    return real(x)"
+DEFAULT = "def outer(x, f=given):\n    return f(x)"
+HIDDEN = [
+    ("module attribute", READS, {"m": module_of(SCALE=2.0)}, {"m": module_of(SCALE=3.0)}),
+    ("function of a module", "def outer(x):\n    return m.f(x)", {"m": module_of(**closures(1.0, 2.0))},
+     {"m": module_of(**closures(3.0, 2.0))}),
+    ("module in a module", "def outer(x):\n    return m.inner.SCALE", {"m": module_of(inner=module_of("n", SCALE=2.0))},
+     {"m": module_of(inner=module_of("n", SCALE=3.0))}),
+    ("second closure of one maker", TWO, closures(2.0, 3.0), closures(2.0, 4.0)),
+    ("type of Numba", CASTS, {"real": numba.float32}, {"real": numba.float64}),
+    ("member of an enumeration", "def outer(x):\n    return E.A", {"E": enum.IntEnum("E", {"A": 1})}, {"E": enum.IntEnum("E", {"A": 2})}),
+    ("middle of a long default", "def outer(x, a=given):\n    return a[1000]", {"given": long_T},
+     {"given": long_T + (np.arange(2000) == 1000)}),
+    ("function as a default", DEFAULT, default_of("def given(x):\n    return x * 2"), default_of("def given(x):\n    return x * 3")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "one", "other"), [case[1:] for case in HIDDEN], ids=[case[0] for case in HIDDEN])
+def test_the_fingerprint_sees_whatever_numba_freezes(text, one, other):
+    assert hash_of(text, **one) == hash_of(text, **one) != hash_of(text, **other)
+
+
+def test_the_environment_of_numba_is_part_of_the_key(monkeypatch):
+    text = "def entry(x_T):\n    x_T[0] = 1\n"
+    plain = build("test_options", text, {})
+    monkeypatch.setattr(numba.config, "BOUNDSCHECK", 1)
+    assert build("test_options", text, {}) is not plain
 
 
 @backend.compile

@@ -1,10 +1,14 @@
 """The market environment as training uses it: episodes, masks, rewards, learners and lanes that do not disturb each other."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from market_cases import market_data, random_bars
+from market_cases import bars_of, market_data, random_bars
 
 from bellmark.actions import ActionSpace
+from bellmark.assembly import UniformRandom
+from bellmark.backtester import run_batch_policy
 from bellmark.buffers import BufferRegistry
 from bellmark.control import Control
 from bellmark.environment import Windows, draw_episode
@@ -104,6 +108,32 @@ def test_max_position_masks_targets_beyond_the_limit_and_flat_stays_legal():
                    space=ActionSpace((-1.0, -0.5, 0.0, 0.5, 1.0)))  # fmt: skip
     lanes = Lanes(data)
     assert lanes.registry["allowed_LNA"][0, 0].tolist() == [0, 1, 1, 1, 0]
+
+
+def test_a_mask_judges_the_target_of_the_order_that_would_come():
+    """A position that is held keeps its lots, so holding it stays legal when the sizing's target outgrows the limit."""
+    bars = bars_of([100.0, 100.0, 50.0, 50.0, 50.0, 50.0])
+    sized = {"sizing": ("equity_fraction", {"fraction": 0.5}), "features": FEATURES, "masks": [("max_position", {"max_lots": 600})]}
+    for resize, legal in (("on_change", 1), ("always", 0)):
+        data = market_data(bars, resize=resize, **sized)
+        seen = []
+
+        def act(observation, allowed, seen=seen):
+            seen.append(allowed[0].tolist())
+            return np.array([2 if len(seen) == 1 else 1])
+
+        run_batch_policy(data, act, data.no_normalisation(1))
+        assert seen[0] == [1, 1, 1] and seen[1][2] == legal, (resize, seen)
+
+
+def test_labels_that_differ_in_case_alone_keep_their_own_functions():
+    swapped = [data_of(rewards=[("log_equity", {}), ("net_pnl", {})]), data_of(rewards=[("net_pnl", {}), ("log_equity", {})])]
+    got = []
+    for data, labels in zip(swapped, (("rewards.a", "rewards.A"), ("rewards.A", "rewards.a")), strict=True):
+        named = tuple(replace(part, label=label) for part, label in zip(data.parts.rewards, labels, strict=True))
+        lanes = Lanes(replace(data, parts=replace(data.parts, rewards=named)))
+        lanes.steps(10, lambda k, registry: got.append(registry["reward_LN"].copy()))
+    assert np.allclose(got[:10], got[10:]) and np.any(got)
 
 
 def test_the_session_mask_leaves_only_flat_before_the_last_bar():
@@ -240,3 +270,9 @@ def test_no_array_is_allocated_while_the_environment_steps():
 def test_stages_name_the_plugins_whose_functions_run_in_them():
     stage: Stage = data_of().environment(data_of().parts, 1, 1).step_stages()[0]
     assert stage.plugin == "builtin_plugins"
+
+
+def test_random_actions_take_the_noop_where_nothing_is_legal():
+    action_LN, allowed_LNA = np.full((1, 2), -1, np.int32), np.array([[[0, 0, 0], [0, 0, 1]]], np.uint8)
+    UniformRandom([1], noop=1)._launch(allowed_LNA, np.zeros((1, 2), np.int32), action_LN)
+    assert action_LN.tolist() == [[1, 2]]

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bellmark.codegen import lower
 from bellmark.market import average_entry, increases, margin_need, mul_div, order_fee
 
 
@@ -15,6 +16,13 @@ def test_mul_div_is_the_exact_ratio_rounded_half_away_from_zero(value, numerator
     ratio = value * numerator
     assert mul_div(value, numerator, denominator) == int(exact) or abs(2 * (ratio % denominator)) == denominator
     assert abs(2 * (mul_div(value, numerator, denominator) * denominator - ratio)) <= denominator
+
+
+@pytest.mark.cpu
+def test_mul_div_keeps_to_int64_where_its_result_does():
+    value, numerator, denominator = 10**9 - 1, 15_241_578_750_190_521, 10**9  # the naive product is 1.5e25
+    assert lower(mul_div)(value, numerator, denominator) == mul_div(value, numerator, denominator) == 15_241_578_734_948_942
+    assert lower(mul_div)(-value, numerator, denominator) == -15_241_578_734_948_942
 
 
 @pytest.mark.parametrize(("value", "expected"), [(1, 1), (-1, -1), (3, 2), (-3, -2), (2, 1), (0, 0)])

@@ -238,3 +238,12 @@ def test_backtest_numbers_are_kept_beside_the_run(run):
     path = run.write_backtest("test", {"a": 1})
     assert json.loads(path.read_text()) == {"schema_version": 1, "a": 1}
     assert path == run.path / "backtests" / "test.json"
+
+
+def test_a_row_that_is_no_object_and_an_index_without_its_keys_are_one_line(run):
+    (run.path / "metrics.jsonl").write_text("[1]\n[2]\n")
+    with pytest.raises(RunError, match="metrics.jsonl:1: expected a JSON object, found list"):
+        run.metric_rows()
+    (run.checkpoint_folder / "index.json").write_text('{"schema_version": 1, "checkpoints": [{"sha256": "x"}]}')
+    with pytest.raises(RunError, match="index.json: expected a list of checkpoints"):
+        run.load_checkpoint()

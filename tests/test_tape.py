@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors.numpy import save_file
 
 from bellmark import clock
 from bellmark.bars import Bars, check, in_order
@@ -355,3 +356,10 @@ def test_conflicting_duplicate_names_stamp_and_both_rows():
 def test_rows_out_of_order_are_refused_with_the_first_row():
     with pytest.raises(DataError, match=r"data row 3 .*not in time order"):
         in_order(make_bars(stamps("2024-03-04T14:32", "2024-03-04T14:34", "2024-03-04T14:33")))
+
+
+@pytest.mark.parametrize("header", ["{", "[]", "{}", '{"schema_version": 1}', '{"schema_version": "x"}'])
+def test_a_header_that_is_damaged_is_one_line(tmp_path, header):
+    save_file({"x": np.zeros(1)}, tmp_path / "tape.safetensors", metadata={"bellmark_tape": header})
+    with pytest.raises(DataError, match="tape.safetensors: the tape (is damaged|cannot be read)"):
+        Tape.load(tmp_path / "tape.safetensors")

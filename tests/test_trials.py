@@ -62,3 +62,9 @@ def test_newer_schema_and_foreign_line_are_one_line_errors(tmp_path):
 def test_unknown_kind_is_refused():
     with pytest.raises(UsageError, match="expected one of train, backtest, report"):
         trial(kind="guess")
+
+
+def test_a_line_that_is_no_object_is_one_line(tmp_path):
+    (tmp_path / trials.FILE_NAME).write_text("[1]\n")
+    with pytest.raises(RunError, match=r"trials.jsonl:1: expected schema_version up to 1, found a list"):
+        trials.read(tmp_path)

@@ -47,7 +47,7 @@ def show(name: str, sets: tuple[str, ...], as_json: bool) -> None:
 
     \b
     Example:
-        bellmark datasets show csv --set path=bars.csv --set stamp=close --set zone=UTC --set symbol=XYZ
+        bellmark datasets show csv --set path=bars.csv --set stamp=close --set zone=UTC --set symbol=ES
     """
     from bellmark.describe import describe_dataset
 

@@ -94,7 +94,6 @@ class DQN(Trainer):
             updates_per_collect=self.updates_per_collect,
             capacity=replay.capacity,
             source=replay.source,
-            double=self.double,
             control={
                 "learning_rate_start": adam.learning_rate,
                 "learning_rate_end": end,

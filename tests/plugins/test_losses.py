@@ -1,6 +1,7 @@
 """Every loss component: finite differences, extreme inputs, no double precision; and what each promises."""
 
 from functools import cache
+from typing import ClassVar, Literal
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from learning_cases import flat_batch, uses_double
 
 from bellmark.codegen import lower
-from bellmark.component import make
+from bellmark.component import component, make, setting
 from bellmark.errors import PluginError, UsageError
 from bellmark.losses import FUNCTIONS, CompiledLoss
 from bellmark.plugins.losses import LOSSES
@@ -198,3 +199,20 @@ def test_terminated_target_is_the_reward_alone():
     rows.names["discount_B"][:] = 0.0
     rows.all()
     assert np.array_equal(rows.names["target_BKZ"][:, 0, 0], rows.names["reward_B"])
+
+
+@component
+class StaticLoss(MeanSquaredError):  # noqa: N818  no exception: an error in the sense of statistics
+    """A loss with a static setting of each type."""
+
+    name: ClassVar[str] = "static_loss"
+    share: float = setting(0.5, "a share", static=True)
+    form: Literal["a", "b"] = setting("b", "a form", static=True)
+
+    @staticmethod
+    def priority(loss, share, form):
+        return loss * share * form
+
+
+def test_static_settings_of_every_type_are_constants():
+    assert CompiledLoss(StaticLoss(), True)._settings == {"share": "float32(0.5)", "form": "1"}
