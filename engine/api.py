@@ -127,7 +127,8 @@ def backtest(
     """Runs a trained policy or a rule strategy over one part of the data, `test` unless told otherwise.
 
     `subject` is a run (or its name or folder), a strategy instance, or the name of a strategy; a strategy needs a profile, which says the
-    data and the market rules. A name that is both is taken as the run.
+    data and the market rules. A name that is both is taken as the run. A strategy given by name has the settings of [baselines.NAME] where
+    the profile has such a table, else its defaults.
     """
     from bellmark.assembly import backtest_run, backtest_strategy
 
@@ -143,6 +144,9 @@ def backtest(
     if profile is None:
         raise UsageError(f"strategy '{strategy.name}': expected a profile that says the data and the market (--profile), found none")
     resolved = resolve_profile(profile, overrides=overrides, sets=sets, runs=runs)
+    if isinstance(subject, str):
+        named = resolved.baselines.get(subject)
+        strategy = named if type(named) is type(strategy) else strategy
     result = backtest_strategy(strategy, resolved, split=split)
     configuration = sha256_of(json_line([resolved.configuration_hash, result.name, result.settings]))
     _note_look("backtest", Path(resolved.run.folder), None, configuration, result)
@@ -339,7 +343,10 @@ def _run_to_resume(folder: Path, name: str | None, profile: Profile) -> Run:
     run = find_run(name, folder) if name is not None else latest_run(folder, profile.name)
     differences = profile.differences(run.profile)
     if differences:
-        raise RunError(f"{run.path}: it cannot be resumed with another profile: {'; '.join(differences[:3])}")
+        raise RunError(
+            f"{run.path}: it cannot be resumed with another profile: {'; '.join(differences[:3])}"
+            " (here: asked for now, there: in the run); repeat the settings and the seed that it began with"
+        )
     return run
 
 
@@ -355,4 +362,5 @@ def _refuse_taken_name(folder: Path, name: str | None, resume: bool) -> None:
 def _refuse_other_inputs(run: Run, manifest: Mapping[str, Any]) -> None:
     for key, what in (("data_hash", "data"), ("plugins", "plugins")):
         if run.manifest.get(key) != manifest[key]:
-            raise RunError(f"{run.path}: it cannot be resumed: its {what} were {run.manifest.get(key)}, they are {manifest[key]}")
+            raise RunError(
+            f"{run.path}: it cannot be resumed: its {what} were {run.manifest.get(key)}, they are {manifest[key]}")

@@ -19,12 +19,14 @@ from bellmark.cli.output import json_option, plugins_option, print_json, runs_op
 def command(subject: str, profile: str | None, sets: tuple[str, ...], split: str, runs: str | None, as_json: bool) -> None:
     """Backtest a trained run, or a rule strategy on the data of a profile.
 
-    For a run the baselines of its profile are shown beside it, and the result is kept in its folder.
+    For a run the baselines of its profile are shown beside it, and the result is kept in its folder. A strategy has the settings of
+    [baselines.STRATEGY] in the profile, or its defaults.
 
     \b
     Examples:
         bellmark backtest demo-1
         bellmark backtest sma_cross --profile demo
+        bellmark backtest sma_cross --profile demo --set baselines.sma_cross.slow=200
     """
     from bellmark import api
     from bellmark.cli.results import backtest_document, print_backtests

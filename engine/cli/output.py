@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _UNSET_WIDTH = 10_000  # a table that nobody looks at is never wrapped
+_LEAST_TEXT = 12  # a text that wraps keeps at least so many columns
+_GAP = 3  # between two columns of a table; one less before the first and after the last together
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
 runs_option = click.option("--runs", metavar="DIR", help="Folder of the runs (default: [run] folder of the profile, `runs`).")
@@ -42,18 +44,64 @@ def print_json(document: Any) -> None:
     click.echo(json_text(document), nl=False)
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Sequence[str] = (), title: str = "") -> None:
-    """A table on stdout; None is shown as a dash. Columns in `right` are aligned to the right."""
+def print_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    right: Sequence[str] = (),
+    title: str = "",
+    whole: Sequence[str] = (),
+    spare: Sequence[str] = (),
+) -> None:
+    """A table on stdout; None is shown as a dash. Columns in `right` are aligned to the right; the first and those in `whole` never wrap.
+
+    Columns in `spare` go, the first first, while the terminal is too narrow for the rest; a line below names them.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False)
-    for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    cells: dict[str, list[str]] = {column: [] for column in columns}
     for row in rows:
-        table.add_row(*(Text("-" if cell is None else str(cell)) for cell in row))
-    console(sys.stdout).print(table)
+        for column, cell in zip(columns, row, strict=True):
+            cells[column].append("-" if cell is None else str(cell))
+    out, shown = console(sys.stdout), list(columns)
+    fixed = {columns[0], *right, *whole}
+    for column in ("", *spare):
+        shown = [each for each in shown if each != column]
+        widths = _widths({each: cells[each] for each in shown}, fixed, out.width)
+        if widths is not None:
+            break
+    table = Table(box=SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False)
+    for column in shown:
+        width = None if widths is None else widths[column]
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold", width=width)
+    for texts in zip(*(cells[column] for column in shown), strict=True):
+        table.add_row(*(Text(text) for text in texts))
+    out.print(table)
+    hidden = [column for column in columns if column not in shown]
+    if hidden:
+        out.print(Text(f"left out at {out.width} columns: {', '.join(hidden)}"))
+
+
+def _widths(cells: Mapping[str, Sequence[str]], fixed: Collection[str], available: int) -> dict[str, int] | None:
+    """The width of each column, or None where they cannot all be read.
+
+    Headers wrap between words; cells wrap too, but not those of a column in `fixed`. What is free goes to all alike, up to what each needs.
+    """
+    least, wanted = {}, {}
+    for column, texts in cells.items():
+        widest = max((len(text) for text in texts), default=0)
+        wanted[column] = max(widest, len(column))
+        least[column] = max([widest if column in fixed else min(widest, _LEAST_TEXT), *map(len, column.split())])
+    free = available - sum(least.values()) - _GAP * len(cells) + 1
+    if free < 0:
+        return None
+    widths = {}
+    for count, column in zip(range(len(cells), 0, -1), sorted(cells, key=lambda each: wanted[each] - least[each]), strict=True):
+        more = min(wanted[column] - least[column], free // count)
+        widths[column], free = least[column] + more, free - more
+    return widths
 
 
 def console(stream: Any) -> Any:

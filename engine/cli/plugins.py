@@ -50,7 +50,7 @@ def list_plugins(kind: str | None, as_json: bool) -> None:
     columns = ["name", "kind", "plugin", "version", "status", "what it is"]
     table = [(row["name"], row["kind"], row["plugin"], row["version"], "ok", row["summary"]) for row in rows]
     table += [(None, None, record.name, record.version, record.status, record.error) for record in broken]
-    print_table(columns, table)
+    print_table(columns, table, whole=("kind", "plugin"), spare=("version", "plugin"))
     for record in broken:
         warn(f"plugin '{record.name}' ({record.source}) did not load: {record.error}")
 

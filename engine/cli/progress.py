@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +11,10 @@ from typing import Any
 
 import click
 
+from bellmark.cli.output import say
+
 _LINE_SECONDS = 60.0
+_QUIET_SECONDS = 5.0
 
 
 @contextmanager
@@ -20,7 +24,11 @@ def training_progress() -> Iterator[Any]:
         with _bar() as show:
             yield show
     else:
-        yield _Lines()
+        lines = _Lines()
+        try:
+            yield lines
+        finally:
+            lines.preparing.cancel()
 
 
 @contextmanager
@@ -30,7 +38,7 @@ def _bar() -> Iterator[Any]:
     from bellmark.cli.output import console
 
     columns = (
-        TextColumn("training"),
+        TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[rate]}"),
@@ -39,12 +47,12 @@ def _bar() -> Iterator[Any]:
         TextColumn("left"),
     )
     with Progress(*columns, console=console(sys.stderr), transient=True) as bar:
-        task = bar.add_task("training", total=None, rate="", loss="")
+        task = bar.add_task("preparing", total=None, rate="", loss="")
         rate = _Rate()
 
         def show(done: int, total: int, loss: float | None = None) -> None:
             text = "" if loss is None else f"loss {loss:.4g}"
-            bar.update(task, completed=done, total=total, rate=f"{rate.of(done):,.0f} steps/s", loss=text)
+            bar.update(task, description="training", completed=done, total=total, rate=f"{rate.of(done):,.0f} steps/s", loss=text)
 
         yield show
 
@@ -67,8 +75,13 @@ class _Lines:
     def __init__(self) -> None:
         self.rate = _Rate()
         self.printed = time.perf_counter()
+        # After a while only: what fails at once is one line of error and nothing else.
+        self.preparing = threading.Timer(_QUIET_SECONDS, say, ["preparing: the first run on a machine compiles its code, about a minute"])
+        self.preparing.daemon = True
+        self.preparing.start()
 
     def __call__(self, done: int, total: int, loss: float | None = None) -> None:
+        self.preparing.cancel()
         speed = self.rate.of(done)
         now = time.perf_counter()
         if now - self.printed < _LINE_SECONDS:

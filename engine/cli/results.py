@@ -10,6 +10,8 @@ import click
 from bellmark.cli.output import number, print_table
 
 TABLE = ("total_return", "cagr", "sharpe_ratio", "sortino_ratio", "calmar_ratio", "max_drawdown", "turnover", "costs", "trades")
+SPARE = ("calmar ratio", "sortino ratio", "cagr", "turnover")  # the first to go in a narrow terminal; --json has them all
+_NAMED = 6  # more symbols are counted, not named
 _SHOWN = (
     *("schema_version", "title", "verdict", "part", "start_equity", "currency", "periods_per_year", "session"),
     *("provenance", "warnings", "metrics", "median", "accounts"),
@@ -36,8 +38,10 @@ def print_backtests(described: Mapping[str, Any]) -> None:
     rows += [[account["label"], *(_cell(account["metrics"], metric, shown) for metric in metrics)] for account in accounts]
     names = [metric["name"].replace("_", " ") for metric in metrics]
     part = described["part"]
-    title = f"{part['split']}: {date(part['start_ns'])} to {date(part['end_ns'])}, {part['bars']} bars, after costs"
-    print_table(["account", *names], rows, right=names, title=title)
+    symbols = accounts[0]["symbols"]
+    traded = " ".join(symbols) if len(symbols) <= _NAMED else f"{len(symbols)} symbols"
+    title = f"{part['split']}: {date(part['start_ns'])} to {date(part['end_ns'])}, {part['bars']} bars of {traded}, after costs"
+    print_table(["account", *names], rows, right=names, title=title, spare=SPARE)
     refused = [[account["label"], reason, count] for account in accounts for reason, count in account["rejections"].items()]
     if refused:
         print_table(["account", "orders refused because", "orders"], refused, right=("orders",))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from bellmark.cli import Group
-from bellmark.cli.output import json_option, number, print_json, print_table
+from bellmark.cli.output import json_option, number, plugins_option, print_json, print_table, warn
 
 
 @click.group(cls=Group)
@@ -23,6 +23,7 @@ _folder = click.option("--runs", "folder", metavar="DIR", default="runs", show_d
 
 @command.command("list")
 @_folder
+@plugins_option
 @json_option
 def list_runs(folder: str, as_json: bool) -> None:
     """List the runs in a folder.
@@ -42,12 +43,16 @@ def list_runs(folder: str, as_json: bool) -> None:
         return
     columns = ["name", "profile", "epochs", "learners", "last epoch", "checkpoint", "report"]
     table = [[row[key] for key in ("name", "profile", "epochs", "learners", "last_epoch", "checkpoint_step", "report")] for row in rows]
-    print_table(columns, table, right=("epochs", "learners", "last epoch", "checkpoint"))
+    print_table(columns, table, right=("epochs", "learners", "last epoch", "checkpoint"), whole=("report",), spare=("epochs", "report"))
+    for row in rows:
+        if row["error"]:
+            warn(f"run '{row['name']}' cannot be read: {row['error']}")
 
 
 @command.command()
 @click.argument("run")
 @_folder
+@plugins_option
 @json_option
 def show(run: str, folder: str, as_json: bool) -> None:
     """Show a run: its manifest and the statistics of its last epoch.

@@ -14,7 +14,7 @@ from bellmark.cli.output import json_option, plugins_option, print_json, profile
 @click.option("--name", help="Name of the run (default: PROFILE-1, PROFILE-2, ...).")
 @runs_option
 @plugins_option
-@click.option("--resume", is_flag=True, help="Go on with a run that was stopped, from its newest checkpoint.")
+@click.option("--resume", is_flag=True, help="Go on with a run that stopped, from its newest checkpoint; give the same --set and --seed.")
 @json_option
 def command(
     profile: str, sets: tuple[str, ...], seed: int | None, name: str | None, runs: str | None, resume: bool, as_json: bool
@@ -25,7 +25,7 @@ def command(
     Examples:
         bellmark train demo --seed 7
         bellmark train my.toml --set trainer.epochs=20 --name long
-        bellmark train my.toml --name long --resume
+        bellmark train my.toml --set trainer.epochs=20 --name long --resume
     """
     from bellmark.api import train
     from bellmark.cli.progress import training_progress

@@ -8,6 +8,25 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SMALL = ("--set", "trainer.epochs=1", "--set", "trainer.updates_per_epoch=20", "--set", "learners.count=2")
+NOTHING = '''
+from typing import ClassVar
+from bellmark.component import Reward, component, setting
+from bellmark.hookspecs import hookimpl
+
+@component
+class Nothing(Reward):
+    """Nothing at all."""
+    name: ClassVar[str] = "nothing"
+    size: float = setting(2.0, "how much")
+
+    @staticmethod
+    def reward(equity, size):
+        return 0.0 * size
+
+@hookimpl
+def bellmark_rewards():
+    return [Nothing]
+'''
 
 pytestmark = pytest.mark.cpu
 
@@ -48,6 +67,28 @@ def test_a_damaged_checkpoint_is_one_line(bellmark, tmp_path):
     result = bellmark("backtest", "smoke-1")
     assert (result.code, len(result.errors), result.out) == (1, 1, "")
     assert "the checkpoint is damaged: expected" in result.errors[0]
+
+
+def test_strategy_has_the_settings_of_its_baseline_in_the_profile(bellmark):
+    def fills(*settings):
+        sets = [word for text in settings for word in ("--set", text)]
+        return bellmark("backtest", "random", "--profile", "smoke", *sets, "--json").json["accounts"][0]["fills"]
+
+    often, never = fills("baselines.random.change_probability=1.0"), fills("baselines.random.change_probability=0.0")
+    assert often > fills() > never == 0
+    assert fills("baselines.random=false") == fills()
+
+
+def test_a_run_of_a_plugin_in_a_folder_is_shown_with_it_and_said_to_be_unreadable_without(bellmark, tmp_path, monkeypatch):
+    (tmp_path / "plugs").mkdir()
+    (tmp_path / "plugs" / "nothing.py").write_text(NOTHING)
+    given = ("--plugins", tmp_path / "plugs")
+    assert bellmark("train", "smoke", *SMALL, "--set", "rewards.nothing.size=1.0", *given).code == 0
+    assert bellmark("runs", "show", "smoke-1", *given).code == 0
+    assert bellmark("runs", "list", *given, "--json").json[0]["error"] is None
+    monkeypatch.setenv("BELLMARK_PLUGINS", "")
+    listed = bellmark("runs", "list")
+    assert listed.code == 0 and "warning: run 'smoke-1' cannot be read: " in listed.err and "no reward named 'nothing'" in listed.err
 
 
 def test_strategy_backtest_says_every_number(bellmark):

@@ -39,7 +39,17 @@ def test_steps_of_a_resumed_run_do_not_count_as_speed(clock, capsys):
         show(5000, 6000, None)
         clock[0] = 60.0
         show(5060, 6000, None)
-    assert capsys.readouterr().err == "training: 5060 of 6000 steps, 1 steps/s, 940 s left\n"
+    assert capsys.readouterr().err.splitlines() == ["training: 5060 of 6000 steps, 1 steps/s, 940 s left"]
+
+
+@pytest.mark.parametrize(("quiet_seconds", "said"), [(0.0, True), (5.0, False)])
+def test_a_long_preparation_is_said_and_a_short_one_is_not(monkeypatch, capsys, quiet_seconds, said):
+    monkeypatch.setattr(progress, "_QUIET_SECONDS", quiet_seconds)
+    with progress.training_progress() as show:
+        if said:
+            show.preparing.join(5.0)
+        show(0, 100, None)
+    assert capsys.readouterr().err.startswith("preparing: ") == said
 
 
 def test_a_terminal_gets_a_bar_with_speed_loss_and_time_left(clock, monkeypatch, capsys):

@@ -1,4 +1,4 @@
-"""The code of the README runs."""
+"""The code of the README runs, and the numbers in it that do not depend on the processor are what the program prints."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 import bellmark
-from bellmark.api import resolve_profile
+from bellmark.api import describe_backtests, resolve_profile
+from bellmark.cli.results import print_backtests
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
@@ -37,3 +38,22 @@ def test_plugin_trains_from_a_folder(tmp_path, monkeypatch):
     assert resolve_profile("smoke", overrides=changes).features["slope"].window == 10
     run = bellmark.train("smoke", overrides=changes, runs=tmp_path / "runs")
     assert [plugin["plugin"] for plugin in run.manifest["plugins"] if plugin["name"] == "slope"] == ["slope"]
+
+
+@pytest.mark.parametrize("strategy", ["buy_and_hold", "flat", "sma_cross"])
+def test_demo_output_holds_what_rule_strategies_earn(strategy, tmp_path, monkeypatch, capsys):
+    """Trained learners differ between processors; rule strategies are exact, so a stale sample shows here."""
+    monkeypatch.chdir(tmp_path)
+    print_backtests(describe_backtests(bellmark.backtest(strategy, profile="demo")))
+    printed = capsys.readouterr().out
+    title, header = README[README.index("test: ") :].splitlines()[0], "account total return sharpe ratio max drawdown costs trades"
+    assert title in printed
+    assert set(header.split()) <= set(re.findall(r"\w+", README[README.index(title) : README.index("median of 4 learners")]))
+    cells = next(line.split() for line in printed.splitlines() if line.split()[:1] == [strategy])
+    name, total, _, sharpe, _, _, drawdown, costs, _, trades = cells
+    assert [name, total, sharpe, drawdown, costs, trades] in [line.split() for line in README.splitlines()]
+
+
+def test_picture_of_the_report_is_small():
+    assert "(docs/report.png)" in README
+    assert (Path(__file__).parents[2] / "docs" / "report.png").stat().st_size < 300_000

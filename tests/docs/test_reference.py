@@ -31,7 +31,7 @@ def test_layout_names_every_module_and_none_that_is_gone():
     assert sorted(modules - named) == []
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/layout.md"])
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/index.md", "docs/layout.md", "docs/your-own-bars.md"])
 def test_links_to_files_of_the_repository_lead_somewhere(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     targets = [target for target in re.findall(r"\]\(([^)#]+)", text) if "://" not in target]
