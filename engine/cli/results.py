@@ -42,6 +42,9 @@ def print_backtests(described: Mapping[str, Any]) -> None:
     traded = " ".join(symbols) if len(symbols) <= _NAMED else f"{len(symbols)} symbols"
     title = f"{part['split']}: {date(part['start_ns'])} to {date(part['end_ns'])}, {part['bars']} bars of {traded}, after costs"
     print_table(["account", *names], rows, right=names, title=title, spare=SPARE)
+    deepest = [[account["label"], *_drawdown(account["drawdowns"][0], date)] for account in accounts if account["drawdowns"]]
+    if deepest:
+        print_table(["account", "deepest drawdown", "from", "lowest", "recovered"], deepest, right=("deepest drawdown",))
     refused = [[account["label"], reason, count] for account in accounts for reason, count in account["rejections"].items()]
     if refused:
         print_table(["account", "orders refused because", "orders"], refused, right=("orders",))
@@ -61,6 +64,11 @@ def print_files(files: Mapping[str, Any]) -> None:
     """The files of a report, one a line."""
     for name, path in files.items():
         click.echo(f"{name}: {path}")
+
+
+def _drawdown(found: Mapping[str, Any], date: Any) -> list[str]:
+    recovered = "not yet" if found["recovery_ns"] is None else date(found["recovery_ns"])
+    return [f"{found['depth']:.2%}", date(found["peak_ns"]), date(found["valley_ns"]), recovered]
 
 
 def _cell(values: Mapping[str, Any], metric: Mapping[str, Any], shown: Any) -> str:
