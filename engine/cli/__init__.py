@@ -24,6 +24,8 @@ COMMANDS: dict[str, str] = {
     "doctor": "Check this machine and this installation.",
 }
 COMMAND_GROUP = "bellmark.commands"
+# Each command says it for itself: click keeps a command's help option as it was first asked for, with or without a parent.
+HELP_NAMES = {"help_option_names": ["-h", "--help"]}
 _state = {"traceback": False}
 
 
@@ -42,7 +44,7 @@ class Command(click.Command):
     """A command with the common options and a help text that keeps its example as it is written."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+        super().__init__(*arguments, context_settings={**HELP_NAMES, **options.pop("context_settings", {})}, **options)
         self.params.append(traceback_option())
 
 
@@ -50,6 +52,9 @@ class Group(click.Group):
     """A noun group: its commands are of our kind, and a wrong name has a nearest right one."""
 
     command_class = Command
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, context_settings={**HELP_NAMES, **options.pop("context_settings", {})}, **options)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         try:
@@ -148,7 +153,7 @@ def _print_version(ctx: click.Context, option: click.Parameter, value: bool) -> 
         ctx.exit()
 
 
-@click.command(cls=Root, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=Root)
 @click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Print the version.")
 def main() -> None:
     """Train reinforcement-learning trading policies, backtest them and decide whether to trust them.
