@@ -123,8 +123,9 @@ class MarketEnvironment:
         for s, instrument in enumerate(self.tape.instruments):
             price = int(max(abs(self.tape.high_ST[s]).max(), abs(self.tape.low_ST[s]).max()))
             registry["quantum_S"][s] = float(instrument.quantum)
-            registry["instrument_SJ"][s] = [*instrument_row(instrument), size_limit(instrument, price)]
-            registry["cost_GSJ"][:, s] = cost_row(self.settings, instrument)
+            costs = cost_row(self.settings, instrument)
+            registry["instrument_SJ"][s] = [*instrument_row(instrument), size_limit(instrument, price, costs)]
+            registry["cost_GSJ"][:, s] = costs
         for group in range(self.L):
             swap = replace[group] if replace else {}
             ints, floats = self.code.setting_rows({"start_equity": start, "capital_floor": floor}, swap)
@@ -268,12 +269,21 @@ def instrument_row(instrument: Instrument) -> list[int]:
     return [instrument.value_numerator, instrument.value_denominator, instrument.quanta_per_tick or 0, positive]
 
 
-def size_limit(instrument: Instrument, largest_price: int) -> int:
-    """The most lots whose value, and its doubles that bookings form, stay within int64."""
+def size_limit(instrument: Instrument, largest_price: int, costs: Sequence[int]) -> int:
+    """The most lots whose value, fee and margin, and their doubles that bookings form, stay within int64. `costs`: see `cost_row`."""
+    cost = dict(zip(market.COST_FIELDS, costs, strict=True))
+    if cost["half_spread"] + cost["slippage"] > largest_price:
+        raise UsageError(
+            f"market.spread_ticks, market.slippage_ticks: expected costs below the price, found {cost['half_spread'] + cost['slippage']} "
+            f"price quanta where the largest price of {instrument.symbol} is {largest_price}"
+        )
     numerator, denominator = instrument.value_numerator, instrument.value_denominator
     by_value = _LARGEST_MONEY * denominator // (numerator * max(largest_price, 1) * 4)
     by_product = _LARGEST_MONEY // (max(largest_price, 1) * 4)
-    limit = min(by_value, by_product)
+    per_lot = max(cost["fee_per_lot"], cost["margin_per_lot"], 1)
+    limit = min(by_value, by_product, _LARGEST_MONEY // (per_lot * 4))
+    if per_lot * 4 > _LARGEST_MONEY:
+        raise UsageError(f"market: a fee or margin of {per_lot / market.NANO:g} for one lot of {instrument.symbol} leaves int64")
     if limit < 1:
         raise UsageError(
             f"instrument {instrument.symbol}: one lot at {largest_price} quanta leaves the range of the accounts; "

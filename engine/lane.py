@@ -223,9 +223,8 @@ class LaneCode:
     def _order_lines(self) -> list[str]:
         """From `exposure` at the close of t to `order_lots` and `reason`."""
         sizing = self._call(self.parts.sizing, "target", {})
-        decide = ["if exposure != held_exposure:", f"    target_lots = {sizing}"] if self.parts.resize == "on_change" else [
-            f"target_lots = {sizing}"
-        ]
+        sized = f"target_lots = {sizing} | 0"  # only whole numbers have |: a sizing that gives another thing does not compile
+        decide = ["if exposure != held_exposure:", f"    {sized}"] if self.parts.resize == "on_change" else [sized]
         flat = ["if session_left_T[t] == 1:", "    target_lots = 0"] if self.parts.flat_by_close else []
         return [
             "price = close_T[t]",
@@ -256,6 +255,7 @@ class LaneCode:
             "change = 0",
             "if order_lots != 0:",
             f"    fill_lots, reference_price, fill_spread, fill_slippage, reason = {fill}",
+            "    fill_lots | reference_price | fill_spread | fill_slippage | reason",  # whole numbers, or it does not compile
             "    if fill_lots != 0:",
             "        worse = fill_spread + fill_slippage",
             "        fill_price = reference_price + worse if fill_lots > 0 else reference_price - worse",
@@ -315,10 +315,10 @@ class LaneCode:
             lines.append(f"{prefix}portfolio_LNP[l, n, {column}] = float32(column_value)")
         lines += [f"price = close_T[{bar}]", "for a in range(exposure_A.shape[0]):", "    exposure = exposure_A[a]"]
         lines += ["    order_type = order_type_A[a]", "    urgency = urgency_A[a]"]
-        lines.append(f"    target_lots = {self._call(self.parts.sizing, 'target', {'t': bar})}")
+        lines.append(f"    target_lots = {self._call(self.parts.sizing, 'target', {'t': bar})} | 0")
         lines.append("    legal = True")
         for part in self.parts.masks:
-            lines.append(f"    legal = legal and {self._call(part, 'allowed', {'t': bar})}")
+            lines.append(f"    legal = legal and {self._call(part, 'allowed', {'t': bar})} | False")
         return [*lines, f"    {prefix}allowed_LNA[l, n, a] = 1 if legal else 0"]
 
     # -- kernels ---------------------------------------------------------------------------------------------------------------

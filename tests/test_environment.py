@@ -1,13 +1,16 @@
 """The market environment as training uses it: episodes, masks, rewards, learners and lanes that do not disturb each other."""
 
+import re
+
 import numpy as np
 import pytest
 from market_cases import market_data, random_bars
 
+from bellmark import market
 from bellmark.actions import ActionSpace
 from bellmark.buffers import BufferRegistry
 from bellmark.control import Control
-from bellmark.environment import Windows, draw_episode
+from bellmark.environment import Windows, draw_episode, size_limit
 from bellmark.errors import DataError, PluginError, UsageError
 from bellmark.lane import LaneCode
 from bellmark.stages import Stage, Step
@@ -240,3 +243,43 @@ def test_no_array_is_allocated_while_the_environment_steps():
 def test_stages_name_the_plugins_whose_functions_run_in_them():
     stage: Stage = data_of().environment(data_of().parts, 1, 1).step_stages()[0]
     assert stage.plugin == "builtin_plugins"
+
+
+@pytest.mark.parametrize(
+    ("kind", "function", "place"),
+    [
+        ("sizing", lambda exposure: exposure * 3.5, "target_lots = "),
+        ("sizing", lambda exposure: (1, 2), "target_lots = "),
+        ("action_mask", lambda exposure: (True, False), "legal = legal and "),
+        ("execution", lambda order_lots: (order_lots, 1.5, 0, 0, 0), "fill_lots, reference_price, fill_spread, fill_slippage, reason = "),
+        ("reward", lambda equity: (0.0, 1.0), "term = "),
+    ],
+)
+def test_a_lane_function_whose_result_does_not_fit_is_named_with_its_call(kind, function, place):
+    from dataclasses import replace
+    from typing import ClassVar
+
+    from bellmark.component import KINDS, component
+    from bellmark.lane import LanePart
+
+    names = {"sizing": "target", "action_mask": "allowed", "execution": "fill", "reward": "reward"}
+    function.__qualname__ = f"Odd.{names[kind]}"
+    made = type("Odd", (KINDS[kind],), {"name": "odd", "__annotations__": {"name": ClassVar[str]}, names[kind]: staticmethod(function)})
+    part = LanePart(f"{kind}.odd", component(made)(), "mine")
+    data = data_of()
+    field = {"sizing": "sizing", "execution": "execution", "action_mask": "masks", "reward": "rewards"}[kind]
+    chosen = (part,) if field.endswith("s") else part
+    with pytest.raises(PluginError, match=rf"mine.*'Odd\.{names[kind]}' of .*called as '{re.escape(place)}.*does not compile"):
+        Lanes(replace(data, parts=replace(data.parts, **{field: chosen}))).steps(1)
+
+
+def test_costs_beyond_the_price_and_lots_whose_fees_leave_int64_are_refused():
+    data = data_of()
+    instrument, free = data.tape.instruments[0], [0] * len(market.COST_FIELDS)
+    costs = dict(zip(market.COST_FIELDS, free, strict=True))
+    dear = list((costs | {"fee_per_lot": 10**15}).values())
+    assert size_limit(instrument, 1000, free) > size_limit(instrument, 1000, dear) == 2**62 // (4 * 10**15)
+    with pytest.raises(UsageError, match="expected costs below the price, found 1001 price quanta"):
+        size_limit(instrument, 1000, list((costs | {"half_spread": 1001}).values()))
+    with pytest.raises(UsageError, match="fee or margin of .* for one lot"):
+        size_limit(instrument, 1000, list((costs | {"margin_per_lot": 2**61}).values()))
