@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from bellmark.cli import Group
-from bellmark.cli.output import json_option, number, print_json, print_table
+from bellmark.cli.output import json_option, number, print_json, print_table, warn
 
 
 @click.group(cls=Group)
@@ -43,6 +43,9 @@ def list_runs(folder: str, as_json: bool) -> None:
     columns = ["name", "profile", "epochs", "learners", "last epoch", "checkpoint", "report"]
     table = [[row[key] for key in ("name", "profile", "epochs", "learners", "last_epoch", "checkpoint_step", "report")] for row in rows]
     print_table(columns, table, right=("epochs", "learners", "last epoch", "checkpoint"))
+    for row in rows:
+        if row.get("error"):
+            warn(f"{row['name']}: {row['error']}")
 
 
 @command.command()
