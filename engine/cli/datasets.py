@@ -47,7 +47,7 @@ def show(name: str, sets: tuple[str, ...], as_json: bool) -> None:
 
     \b
     Example:
-        bellmark datasets show csv --set path=bars.csv --set timezone=UTC
+        bellmark datasets show csv --set path=bars.csv --set stamp=close --set zone=UTC --set symbol=ES
     """
     from bellmark.describe import describe_dataset
 
@@ -56,4 +56,6 @@ def show(name: str, sets: tuple[str, ...], as_json: bool) -> None:
         print_json(rows)
         return
     keys = ("symbol", "bars", "first", "last", "tick_size", "contract_multiplier", "currency")
-    print_table([key.replace("_", " ") for key in keys], [[row[key] for key in keys] for row in rows], right=("bars",))
+    keys += ("gaps", "missing_bars", "identical_duplicates", "outside_session")
+    columns = [key.replace("_", " ") for key in keys]
+    print_table(columns, [[row[key] for key in keys] for row in rows], right=("bars", *columns[-4:]))
