@@ -144,8 +144,8 @@ class TableDataset(Dataset):
 
         if "symbol" not in names:
             if not self.symbol.strip() or not self.symbol.isprintable():
-                found = repr(self.symbol) if self.symbol else "nothing"
-                raise UsageError(f"data.symbol: expected a name, found {found}; name the symbol or data.symbol_column")
+                given = repr(self.symbol) if self.symbol else "nothing"
+                raise UsageError(f"data.symbol: expected a name, found {given}; name the symbol or data.symbol_column")
             return {self.symbol: np.arange(frame.height)}
         column = frame[names["symbol"]].cast(pl.String).str.strip_chars()
         empty = (column.is_null() | (column == "")).arg_true()
