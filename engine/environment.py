@@ -272,11 +272,7 @@ def instrument_row(instrument: Instrument) -> list[int]:
 def size_limit(instrument: Instrument, largest_price: int, costs: Sequence[int]) -> int:
     """The most lots whose value, fee and margin, and their doubles that bookings form, stay within int64. `costs`: see `cost_row`."""
     cost = dict(zip(market.COST_FIELDS, costs, strict=True))
-    if cost["half_spread"] + cost["slippage"] > largest_price:
-        raise UsageError(
-            f"market.spread_ticks, market.slippage_ticks: expected costs below the price, found {cost['half_spread'] + cost['slippage']} "
-            f"price quanta where the largest price of {instrument.symbol} is {largest_price}"
-        )
+    largest_price = largest_price + cost["half_spread"] + cost["slippage"]
     numerator, denominator = instrument.value_numerator, instrument.value_denominator
     by_value = _LARGEST_MONEY * denominator // (numerator * max(largest_price, 1) * 4)
     by_product = _LARGEST_MONEY // (max(largest_price, 1) * 4)
@@ -286,7 +282,7 @@ def size_limit(instrument: Instrument, largest_price: int, costs: Sequence[int])
         raise UsageError(f"market: a fee or margin of {per_lot / market.NANO:g} for one lot of {instrument.symbol} leaves int64")
     if limit < 1:
         raise UsageError(
-            f"instrument {instrument.symbol}: one lot at {largest_price} quanta leaves the range of the accounts; "
+            f"instrument {instrument.symbol}: one lot at {largest_price} quanta, costs included, leaves the range of the accounts; "
             f"take a larger price_quantum than {instrument.price_quantum} or a smaller lot_size"
         )
     return limit

@@ -40,7 +40,7 @@ def copied(trained, tmp_path):
         (["network.hidden=[1000000000]"], UsageError, "memory: the run needs .* the largest buffer is"),
         (["environment.lanes=1000000000"], UsageError, r"replay.capacity: expected at least"),
         (["market.flat_by_close=true"], UsageError, "market.flat_by_close"),
-        (["market.spread_ticks=1000000"], UsageError, "market.spread_ticks, market.slippage_ticks: expected costs below the price"),
+        (["market.spread_ticks=1e9", "instrument.contract_multiplier=1e9"], UsageError, "leaves"),
         (["split.train=9998-01-01", "split.validation=9999-01-01"], UsageError, "split.train: expected a date between 1678 and 2261"),
         (["trackers.jsonl.file=metrics.jsonl"], UsageError, "belongs to the run itself"),
     ],

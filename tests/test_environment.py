@@ -273,13 +273,15 @@ def test_a_lane_function_whose_result_does_not_fit_is_named_with_its_call(kind, 
         Lanes(replace(data, parts=replace(data.parts, **{field: chosen}))).steps(1)
 
 
-def test_costs_beyond_the_price_and_lots_whose_fees_leave_int64_are_refused():
+def test_lots_whose_spread_fee_or_margin_leave_int64_are_refused():
     data = data_of()
     instrument, free = data.tape.instruments[0], [0] * len(market.COST_FIELDS)
     costs = dict(zip(market.COST_FIELDS, free, strict=True))
     dear = list((costs | {"fee_per_lot": 10**15}).values())
     assert size_limit(instrument, 1000, free) > size_limit(instrument, 1000, dear) == 2**62 // (4 * 10**15)
-    with pytest.raises(UsageError, match="expected costs below the price, found 1001 price quanta"):
-        size_limit(instrument, 1000, list((costs | {"half_spread": 1001}).values()))
+    spread = list((costs | {"half_spread": 9_000}).values())
+    assert size_limit(instrument, 1000, spread) == size_limit(instrument, 10_000, free)
+    with pytest.raises(UsageError, match="one lot at .* quanta, costs included, leaves the range"):
+        size_limit(instrument, 1000, list((costs | {"half_spread": 2**62}).values()))
     with pytest.raises(UsageError, match="fee or margin of .* for one lot"):
         size_limit(instrument, 1000, list((costs | {"margin_per_lot": 2**61}).values()))
