@@ -28,6 +28,6 @@ class ParquetFile(TableDataset):
         import polars as pl
 
         try:
-            return pl.read_parquet(path)
+            return pl.read_parquet(path, glob=False)
         except (pl.exceptions.PolarsError, OSError) as error:
             raise DataError(f"{path}: it cannot be read as Parquet: {str(error).strip().splitlines()[0]}") from error

@@ -19,6 +19,7 @@ _ISO = (
     r"\s*(?P<zone>Z|[+-]\d{2}:?\d{2})?\s*$"
 )
 _EPOCH_UNITS = {10: 1_000_000_000, 13: 1_000_000, 16: 1_000, 19: 1}  # nanoseconds by digits
+_FARTHEST_OFFSET = 15 * 60  # minutes; the farthest zone is 14 hours from UTC
 _EARLIEST, _LATEST = 315_532_800 * clock.SECOND, 4_102_444_800 * clock.SECOND  # 1980 and 2100
 
 
@@ -47,10 +48,10 @@ def stamps_of(column: polars.Series, form: str, zone: str, repeated_hour: str, w
     if kind.is_integer():
         return _moments(_epoch(column, where))
     if isinstance(kind, pl.Datetime):
-        ns_T = column.dt.cast_time_unit("ns").to_physical().to_numpy().astype(np.int64)
+        ns_T = _nanoseconds(column, column, where)
         return _moments(ns_T) if kind.time_zone else Stamps(_local(ns_T, zone, repeated_hour, where), ns_T)
     if kind == pl.Date:
-        return _dates(column.cast(pl.Datetime("ns")).to_physical().to_numpy(), zone)
+        return _dates(_nanoseconds(column, column, where), zone)
     raise DataError(f"{where}: column {column.name!r}: expected stamps, found {kind}")
 
 
@@ -67,7 +68,7 @@ def _text(column: polars.Series, zone: str, repeated_hour: str, where: str) -> S
     import polars as pl
 
     stripped = column.str.strip_chars()
-    if stripped.str.contains(r"^\d+$").all():
+    if stripped.str.contains(r"^[0-9]+$").all():
         return _moments(_epoch(stripped, where))
     parts = column.str.extract_groups(_ISO).struct.unnest()
     date = parts["date"].str.to_date("%Y-%m-%d", strict=False)
@@ -81,13 +82,21 @@ def _text(column: polars.Series, zone: str, repeated_hour: str, where: str) -> S
         )
     nanoseconds = parts["fraction"].str.pad_end(9, "0").cast(pl.Int64).fill_null(0)
     seconds = number["hour"] * 3600 + number["minute"] * 60 + number["second"]
-    days_T = date.cast(pl.Datetime("ns")).to_physical().to_numpy().astype(np.int64)
+    days_T = _nanoseconds(date, column, where)
     local_T = days_T + seconds.to_numpy() * clock.SECOND + nanoseconds.to_numpy()
     if parts["hour"].is_null().all() and parts["zone"].is_null().all():
         return _dates(local_T, zone)
+    bare_T = parts["hour"].is_null().to_numpy()
+    if bare_T.any():
+        row = int(np.flatnonzero(bare_T)[0])
+        other = int(np.flatnonzero(~bare_T)[0]) if not bare_T.all() else row
+        raise DataError(f"{where}: {_row(row)}: a date without a time among stamps with one: {column[row]!r} and {column[other]!r}")
     offset = parts["zone"].str.replace(":", "").replace("Z", "+0000")
     sign = pl.select(pl.when(offset.str.starts_with("-")).then(-1).otherwise(1)).to_series()
     minutes = offset.str.slice(1, 2).cast(pl.Int64) * 60 + offset.str.slice(3, 2).cast(pl.Int64)
+    far = ((offset.str.slice(3, 2).cast(pl.Int64) > 59) | (minutes > _FARTHEST_OFFSET)).fill_null(False).arg_true()
+    if len(far):
+        raise DataError(f"{where}: {_row(int(far[0]))}: no zone is so far from UTC: {column[int(far[0])]!r} in column {column.name!r}")
     has_offset_T = offset.is_not_null().to_numpy()
     shift_T = (sign * minutes.fill_null(0)).to_numpy().astype(np.int64) * 60 * clock.SECOND
     if has_offset_T.all():
@@ -111,7 +120,7 @@ def _formatted(column: polars.Series, form: str, zone: str, repeated_hour: str, 
     if len(wrong):
         row = int(wrong[0])
         raise DataError(f"{where}: {_row(row)}: expected a stamp like {form!r} in column {column.name!r}, found {column[row]!r}")
-    ns_T = parsed.cast(pl.Datetime("ns", getattr(parsed.dtype, "time_zone", None))).to_physical().to_numpy().astype(np.int64)
+    ns_T = _nanoseconds(parsed, column, where)
     if not has_time:
         return _dates(ns_T, zone)
     if "%z" in form or "%s" in form:
@@ -133,12 +142,24 @@ def _epoch(column: polars.Series, where: str) -> NDArray[np.int64]:
             f"{where}: {_row(row)}: expected epoch time of 10 (s), 13 (ms), 16 (us) or 19 (ns) digits, found {text[row]!r} "
             f"of {digits_T[row]} digits"
         )
-    ns_T = text.cast(pl.Int64).to_numpy() * unit_T
-    far = np.flatnonzero((ns_T < _EARLIEST) | (ns_T > _LATEST))
+    number_T = text.cast(pl.Int64, strict=False).fill_null(2**63 - 1).to_numpy()  # 19 digits may be more than int64 holds
+    far = np.flatnonzero((number_T < _EARLIEST // unit_T) | (number_T > _LATEST // unit_T))
     if far.size:
         row = int(far[0])
-        raise DataError(f"{where}: {_row(row)}: {text[row]!r} is {clock.text(ns_T[row])}, outside 1980 to 2100")
-    return ns_T
+        raise DataError(f"{where}: {_row(row)}: {text[row]!r} as epoch time of {digits_T[row]} digits lies outside 1980 to 2100")
+    return number_T * unit_T
+
+
+def _nanoseconds(moments: polars.Series, column: polars.Series, where: str) -> NDArray[np.int64]:
+    """Dates or time stamps as int64 nanoseconds, which reach from 1677 to 2262."""
+    import polars as pl
+
+    ns = moments.cast(pl.Datetime("ns", getattr(moments.dtype, "time_zone", None)), strict=False)
+    outside = (ns.is_null() | (ns.dt.year() < 1678) | (ns.dt.year() > 2261)).arg_true()
+    if len(outside):
+        row = int(outside[0])
+        raise DataError(f"{where}: {_row(row)}: {str(column[row])!r} in column {column.name!r} lies outside 1678 to 2261")
+    return ns.to_physical().to_numpy().astype(np.int64)
 
 
 def _local(local_T: NDArray[np.int64], zone: str, repeated_hour: str, where: str) -> NDArray[np.int64]:

@@ -17,6 +17,7 @@ from bellmark.bars import Bars, check, in_order
 from bellmark.component import Dataset, component, setting
 from bellmark.datasets.stamps import stamps_of
 from bellmark.errors import DataError, PluginError, UsageError, did_you_mean
+from bellmark.files import reason
 from bellmark.instrument import Instrument, Session
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class TableDataset(Dataset):
     zone: str = setting(meaning="IANA time zone of stamps that carry no offset, such as UTC or America/New_York")
     stamp_column: str = setting("ts", "column of the stamp")
     stamp_format: str = setting("", "format of the stamp as in strftime; empty = ISO 8601, or epoch digits (10 s, 13 ms, 16 us, 19 ns)")
-    bar_seconds: float | None = setting(None, "length of a bar; needed where the stamp is the open", gt=0.0, unit="s")
+    bar_seconds: float | None = setting(None, "length of a bar; needed where the stamp is the open", ge=1e-9, le=31_622_400.0, unit="s")
     close_time: str = setting("", "HH:MM at which a bar closes whose stamp is a date alone; needed where such a stamp is the close")
     repeated_hour: Literal["error", "file_order"] = setting("error", "local times that the zone has twice: refuse, or tell them by order")
     symbol: str = setting("", "symbol of the bars where no column says it")
@@ -57,14 +58,12 @@ class TableDataset(Dataset):
         raise PluginError(f"dataset {self.name}: it has no function table")
 
     def number_text(self, column: polars.Expr) -> polars.Expr:
-        """Text of a number in the form that a cast takes."""
+        """Text of a number in the form that a cast takes; what is not a number is left as it is no number."""
         return column.str.strip_chars()
 
     def read(self) -> list[Any]:
         """Checked bars and instrument of each symbol, in the order in which the file first names them."""
-        path = Path(self.path).expanduser()
-        if not path.is_file():
-            raise DataError(f"data.path: {path}: no such file")
+        path = _file(self.path)
         session = Session.parse(self.session, "data.session")
         frame = self.table(path)
         if frame.height == 0:
@@ -118,6 +117,8 @@ class TableDataset(Dataset):
                     f"found {column[row]!r}{hint}"
                 )
             numbers = cast
+        elif column.dtype == pl.Null:
+            numbers = column
         elif not column.dtype.is_numeric():
             raise DataError(f"{path}: column {column.name!r}: expected numbers, found {column.dtype}")
         return numbers.cast(pl.Float64).fill_null(float("nan")).to_numpy().astype(np.float64)
@@ -142,8 +143,9 @@ class TableDataset(Dataset):
         import polars as pl
 
         if "symbol" not in names:
-            if not self.symbol:
-                raise UsageError("data.symbol: expected a name, found nothing; name the symbol or data.symbol_column")
+            if not self.symbol.strip() or not self.symbol.isprintable():
+                given = repr(self.symbol) if self.symbol else "nothing"
+                raise UsageError(f"data.symbol: expected a name, found {given}; name the symbol or data.symbol_column")
             return {self.symbol: np.arange(frame.height)}
         column = frame[names["symbol"]].cast(pl.String).str.strip_chars()
         empty = (column.is_null() | (column == "")).arg_true()
@@ -165,7 +167,22 @@ def _named(bars: Bars, symbol: str) -> Bars:
 def _close_seconds(text: str) -> int:
     if text == "24:00":
         return 86_400
-    return Session("UTC", text, "00:00").open_seconds
+    try:
+        return Session("UTC", text, "00:00").open_seconds
+    except UsageError:
+        raise UsageError(f"data.close_time: expected a time as HH:MM, found {text!r}") from None
+
+
+def _file(text: str) -> Path:
+    """The file of a path as written in a profile."""
+    try:
+        path = Path(text).expanduser()
+        if path.is_file():
+            return path
+        found = "a folder" if path.is_dir() else "something else" if path.exists() else "no such file"
+    except (OSError, RuntimeError, ValueError) as error:  # a name too long, a home folder of nobody, a zero byte
+        path, found = Path(text[:80]), str(reason(error) if isinstance(error, OSError) else error)
+    raise DataError(f"data.path: {path}: {found if found == 'no such file' else 'expected a file, found ' + found}")
 
 
 def _found(columns: list[str], wanted: str, where: str) -> str:

@@ -10,6 +10,7 @@ Tables are polars frames. polars, and all that a run needs, is imported inside t
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +19,12 @@ from typing import TYPE_CHECKING, Any
 from bellmark.errors import RunError, UnknownNameError, UsageError, did_you_mean, known_list
 from bellmark.files import json_line, sha256_of
 from bellmark.profile import Profile, load_profile
-from bellmark.run import Run, find_run, latest_run, manifest_of
+from bellmark.run import Run, find_run, latest_run, manifest_of, run_name
 
 if TYPE_CHECKING:
     import polars
 
+    from bellmark.assembly import Assembly
     from bellmark.component import Metric, Strategy
     from bellmark.results import Backtest
 
@@ -100,7 +102,20 @@ def train(
     assembly = assemble(resolved, host())
     manifest = manifest_of(resolved, host(), data_hash=assembly.tape.content_hash, build=backend.build_id())
     run = former or Run.create(folder, name, resolved)
+    try:
+        _train(run, assembly, manifest, resume, progress)
+    except Exception:
+        if former is None and not run.has_checkpoint and not run.metric_rows():
+            shutil.rmtree(run.path, ignore_errors=True)  # it failed before its first update; its name is free again
+        raise
+    return TrainedRun(run.path)
+
+
+def _train(run: Run, assembly: Assembly, manifest: Mapping[str, Any], resume: bool, progress: Progress | None) -> None:
+    resolved = assembly.profile
     with run.lock():
+        if run.has_checkpoint and not run.manifest:
+            raise RunError(f"{run.path / 'manifest.json'}: it is gone; without it nothing says whether data and plugins are what they were")
         if run.manifest:
             _refuse_other_inputs(run, manifest)
         else:
@@ -112,7 +127,6 @@ def train(
         span = (window.name, window.first, window.last)
         _note_trial("train", run.path.parent, resolved, resolved.configuration_hash, assembly.tape.content_hash, span)
         assembly.train(run, resume=going_on, progress=progress)
-    return TrainedRun(run.path)
 
 
 def backtest(
@@ -249,9 +263,9 @@ def read_dataset(name: str, settings: Mapping[str, Any]) -> list[Any]:
     """The (Bars, Instrument) of each symbol of a dataset, as arrays."""
     from bellmark.component import make
     from bellmark.host import host
+    from bellmark.market_data import read_bars
 
-    instance = make(host().get("dataset", name), dict(settings), name)
-    return list(instance.read())
+    return list(read_bars(make(host().get("dataset", name), dict(settings), name)))
 
 
 def equity(result: Backtest) -> polars.DataFrame:
@@ -340,7 +354,7 @@ def _subject(subject: Any, runs: str | Path) -> tuple[Run | None, Any]:
 
 
 def _run_to_resume(folder: Path, name: str | None, profile: Profile) -> Run:
-    run = find_run(name, folder) if name is not None else latest_run(folder, profile.name)
+    run = Run.open(folder / run_name(name)) if name is not None else latest_run(folder, profile.name)
     differences = profile.differences(run.profile)
     if differences:
         raise RunError(
@@ -352,10 +366,8 @@ def _run_to_resume(folder: Path, name: str | None, profile: Profile) -> Run:
 
 def _refuse_taken_name(folder: Path, name: str | None, resume: bool) -> None:
     """Says so before the data are read; `Run.create` still decides."""
-    from bellmark.files import safe_name
-
-    if name is not None and not resume and (folder / safe_name(name)).exists():
-        path = folder / safe_name(name)
+    if name is not None and not resume and (folder / run_name(name)).exists():
+        path = folder / run_name(name)
         raise RunError(f"{path}: a run of this name exists: take another --name, or go on with it by --resume")
 
 

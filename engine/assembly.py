@@ -14,7 +14,7 @@ from bellmark import rng
 from bellmark.actions import ActionSpace
 from bellmark.backtester import PolicyRunner, policy_backtest, run_strategy
 from bellmark.buffers import BufferRegistry
-from bellmark.component import Strategy
+from bellmark.component import Strategy, plugin_function
 from bellmark.environment import MarketEnvironment
 from bellmark.errors import RunError
 from bellmark.evaluation.curve import curve_of_lanes
@@ -75,15 +75,15 @@ class Assembly:
     def plugins(self) -> dict[str, str]:
         """Who brought what the guard may have to name: the loss, the rewards, the features."""
         places: dict[str, list[str]] = {}
-        kinds = {"losses": "loss", "rewards": "reward", "features": "feature"}
+        kinds = {"losses": ("loss", "loss"), "rewards": ("reward", "reward"), "features": ("feature", "features")}
         for place, use, _ in self.profile.components():
-            kind = kinds.get(place.split(".")[0])
-            if kind is not None:
+            kind, guarded = kinds.get(place.split(".")[0], ("", ""))
+            if kind:
                 plugin = self.host.entry(kind, use).plugin
-                names = places.setdefault(kind, [])
+                names = places.setdefault(guarded, [])
                 if plugin not in names:
                     names.append(plugin)
-        return {kind: ", ".join(names) for kind, names in places.items()}
+        return {guarded: ", ".join(names) for guarded, names in places.items()}
 
     def fill(self, registry: BufferRegistry) -> None:
         """Writes the tape, the settings and the windows, and begins the first episode of every lane."""
@@ -127,7 +127,8 @@ class Assembly:
 
     def train(self, run: Run, *, resume: bool = False, progress: Callable[..., None] | None = None) -> None:
         """Trains every learner into the run folder."""
-        self.profile.trainer.train(self, run, resume=resume, progress=progress)
+        with plugin_function(self.profile.trainer, "train"):
+            self.profile.trainer.train(self, run, resume=resume, progress=progress)
 
     def backtest(self, run: Run, split: str = "test") -> Backtest:
         """The policies of a run, each learner with its best parameters by validation, over one part of the data.
@@ -140,7 +141,11 @@ class Assembly:
             raise RunError(f"{run.path}: its data have changed since it was trained: expected hash {trained_on[:12]}, found {found}")
         checkpoint = run.load_checkpoint()
         runner = self._runner(split)
-        runner.registry["parameter_LP"][:] = checkpoint.arrays["parameter_best_LP"]
+        best_LP, parameter_LP = checkpoint.arrays.get("parameter_best_LP"), runner.registry["parameter_LP"]
+        if best_LP is None or best_LP.shape != parameter_LP.shape:
+            found = "nothing" if best_LP is None else best_LP.shape
+            raise RunError(f"{checkpoint.path}: buffer 'parameter_best_LP': expected {parameter_LP.shape}, found {found}")
+        parameter_LP[:] = best_LP
         record = runner.run()
         command = f"bellmark backtest {run.name}" + ("" if split == "test" else f" --split {split}")
         return policy_backtest(self.data, runner, record, run.name, split, command, checkpoint.step)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bellmark.errors import InternalError, did_you_mean, known_list
+from bellmark.errors import InternalError, UsageError, did_you_mean, known_list
 
 ALIGNMENT = 64  # bytes: one cache line, and the widest vector of a CPU
 _GUARD = np.uint8(0xA5)
@@ -92,7 +92,15 @@ class BufferRegistry:
             offsets[name] = total
             size = math.prod(shape) * np.dtype(ROLES[role]).itemsize
             total += -(-size // ALIGNMENT) * ALIGNMENT + guard
-        raw = np.zeros(total + ALIGNMENT, np.uint8)
+        try:
+            raw = np.zeros(total + ALIGNMENT, np.uint8)
+        except (MemoryError, ValueError, OverflowError) as error:
+            sizes = {name: math.prod(shape) * np.dtype(ROLES[role]).itemsize for name, (role, shape) in self._declared.items()}
+            largest = max(sizes, key=lambda name: sizes[name])
+            raise UsageError(
+                f"memory: the run needs {total / 2**30:.3g} GiB, which this machine does not give; the largest buffer is {largest} of "
+                f"shape {self._declared[largest][1]}; lower learners, lanes, batch, network or replay.capacity"
+            ) from error
         start = -raw.ctypes.data % ALIGNMENT
         self._arena = raw[start : start + total]
         if poison:

@@ -29,7 +29,6 @@ from bellmark.files import (
 
 KEPT = 2
 _KEY = "bellmark"
-_ENTRY = {"file", "step", "bytes", "sha256"}
 
 
 @dataclass(frozen=True)
@@ -90,6 +89,7 @@ def newest_step(folder: Path) -> int | None:
 
 
 def _read(path: Path, entry: Mapping[str, Any]) -> Checkpoint:
+    from safetensors import SafetensorError
     from safetensors.numpy import load as from_bytes
 
     try:
@@ -100,17 +100,30 @@ def _read(path: Path, entry: Mapping[str, Any]) -> Checkpoint:
         raise RunError(f"{path}: the checkpoint is damaged: expected {entry['bytes']} bytes, found {len(content)}")
     if sha256_of(content) != entry["sha256"]:
         raise RunError(f"{path}: the checkpoint is damaged: its SHA-256 is not the one in index.json")
-    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-    metadata = json.loads(header["__metadata__"][_KEY])
-    check_version(metadata, str(path))
-    return Checkpoint(int(metadata["step"]), from_bytes(content), metadata, path)
+    try:
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+        metadata = json.loads(header["__metadata__"][_KEY])
+        check_version(metadata, str(path))
+        return Checkpoint(int(metadata["step"]), from_bytes(content), {"epoch": int(metadata["epoch"]), **metadata}, path)
+    except (ValueError, KeyError, TypeError, AttributeError, SafetensorError) as error:
+        raise RunError(f"{path}: expected a checkpoint of Bellmark, found something else: {type(error).__name__}: {error}") from error
 
 
 def _entries(folder: Path) -> list[dict[str, Any]]:
     index = folder / "index.json"
     if not index.exists():
+        orphans = sorted(path.name for path in folder.glob("step-*.safetensors"))
+        if len(orphans) > 1:  # one alone may be the first, left by a process that was killed before it wrote the index
+            raise RunError(f"{index}: expected the list of checkpoints, found none beside {', '.join(orphans)}")
         return []
     entries = read_json(index).get("checkpoints")
-    if not isinstance(entries, list) or not all(isinstance(item, dict) and item.keys() >= _ENTRY for item in entries):
-        raise RunError(f"{index}: expected a list of checkpoints, found something else")
+    if not isinstance(entries, list) or not all(_is_entry(item) for item in entries):
+        raise RunError(f"{index}: expected a list of checkpoints, each with file, step, bytes and sha256, found something else")
     return entries
+
+
+def _is_entry(item: Any) -> bool:
+    kinds = {"file": str, "step": int, "bytes": int, "sha256": str}
+    return isinstance(item, dict) and all(isinstance(item.get(key), kind) for key, kind in kinds.items()) and Path(item["file"]).name == (
+        item["file"]
+    )

@@ -19,6 +19,7 @@ import sys
 import types
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import llvmlite
@@ -258,8 +259,32 @@ def compile_error(error: Exception, where: str) -> BellmarkError:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     cause = next((line for line in lines if line.startswith(("Unknown attribute", "Untyped global", "Use of unsupported", "Cannot unify",
                                                                "No implementation", "Invalid use", "name '", "NameError"))), "")
-    place = next((line for line in lines if line.startswith('File "') and "bellmark_generated" not in line), "")
-    return PluginError(f"{where}: it does not compile: {cause or (lines[-1] if lines else type(error).__name__)} {place}")
+    noise = ("Failed in", "During:", "File ", "<source", "Enable logging", "Traceback", "[", "-", "^")
+    said = (line for line in lines if not line.startswith(noise))
+    cause = cause or next(said, lines[-1] if lines else type(error).__name__)
+    places = re.findall(r'File "([^"]+)", line (\d+)', str(error))
+    mine = [(file, int(line)) for file, line in places if _generated(file) is None]
+    call = next((found for file, line in places if (found := _call_before(file, int(line)))), "")
+    place = f" ({mine[0][0]}, line {mine[0][1]})" if mine else ""
+    return PluginError(f"{where}: {call + ': ' if call else ''}it does not compile: {cause.rstrip(':')}{place}")
+
+
+def _generated(file: str) -> Any:
+    """The module of a file of generated code, if it is one."""
+    return sys.modules.get(f"bellmark_generated_{Path(file).stem}")
+
+
+def _call_before(file: str, line: int) -> str:
+    """Which component's function a line of generated code calls, or the nearest such line above it, whose result it takes."""
+    module = _generated(file)
+    if module is None:
+        return ""
+    for text in reversed(linecache.getlines(module.__file__)[:line]):
+        for name in re.findall(r"(\w+)\(", text):
+            function = getattr(module.__dict__.get(name), "py_func", None)
+            if function is not None and "." in function.__qualname__:  # a component's: the engine's helpers stand alone
+                return f"function '{function.__qualname__}' of {function.__module__}, called as '{text.strip()}'"
+    return ""
 
 
 def _label(function: Any) -> str:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
 
-from bellmark.errors import PluginError, UsageError, did_you_mean, known_list
+from bellmark.errors import BellmarkError, PluginError, UsageError, did_you_mean, known_list
 
 _MISSING = dataclasses.MISSING
 _BOUNDS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
@@ -84,6 +86,20 @@ def component(cls: _Class) -> _Class:
     config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
     made: Any = dataclass(cls, frozen=True, kw_only=True, config=config)  # type: ignore[call-overload]
     return typing.cast(_Class, made)
+
+
+@contextmanager
+def plugin_function(component: Any, function: str) -> Iterator[None]:
+    """Runs a function that a plugin wrote: whatever it raises, SystemExit too, becomes one line that names component and function."""
+    try:
+        yield
+    except BellmarkError:
+        raise
+    except (Exception, SystemExit) as error:
+        cls = type(component)
+        raise PluginError(
+            f"{cls.kind} '{cls.name}' ({cls.__module__}.{cls.__qualname__}): {function} raised {type(error).__name__}: {error}"
+        ) from error
 
 
 class Component:
@@ -272,9 +288,20 @@ def make(cls: type[Component], values: dict[str, Any], where: str) -> Any:
         found = f"{type(first['input']).__name__} {first['input']!r}"
         rest = ".".join(str(part) for part in first["loc"])
         detail = f" ({_plain(first)})" if first["type"] in ("value_error", "assertion_error") else ""
-        raise UsageError(f"{where}.{rest}: expected {wrong.expected}, found {found}{detail}") from error
+        expected = _type_text(_element(wrong.type)) if any(isinstance(part, int) for part in first["loc"]) else wrong.expected
+        raise UsageError(f"{where}.{rest}: expected {expected}, found {found}{detail}") from error
+    except BellmarkError:
+        raise
     except (TypeError, ValueError) as error:
         raise UsageError(f"{where}: {cls.kind} '{cls.name}': {error}") from error
+    except (Exception, SystemExit) as error:
+        raise PluginError(f"{where}: {cls.kind} '{cls.name}': its checks raised {type(error).__name__}: {error}") from error
+
+
+def _element(kind: Any) -> Any:
+    """What a list setting holds."""
+    arguments = [part for part in typing.get_args(kind) if part is not Ellipsis]
+    return arguments[0] if typing.get_origin(kind) is tuple and arguments else kind
 
 
 def _plain(error: Any) -> str:

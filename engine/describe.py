@@ -55,11 +55,15 @@ def describe_run(name: str, folder: str | Path) -> dict[str, Any]:
 
 
 def describe_dataset(name: str, sets: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Reads a dataset: a row a symbol with its bars, dates and instrument."""
+    """Reads a dataset and compiles it: a row a symbol with its bars, dates, instrument, and what was found in them."""
+    from bellmark import tape
     from bellmark.api import read_dataset
 
+    pairs = read_dataset(name, parse_settings(sets))
+    report = tape.describe(tape.compile_tape([(bars, instrument.with_costs()) for bars, instrument in pairs], cached=False))
+    found = ("gaps", "missing_bars", "largest_gap_move", "identical_duplicates", "outside_session", "unknown_volume_bars")
     rows = []
-    for bars, instrument in read_dataset(name, parse_settings(sets)):
+    for (bars, instrument), facts in zip(pairs, report, strict=True):
         rows.append(
             {
                 "symbol": bars.symbol,
@@ -68,6 +72,7 @@ def describe_dataset(name: str, sets: Sequence[str] = ()) -> list[dict[str, Any]
                 "last": _date(bars.ts_event[-1]),
                 **{key: _number(getattr(instrument, key)) for key in ("tick_size", "contract_multiplier")},
                 "currency": instrument.currency,
+                **{key: facts[key] for key in found},
             }
         )
     return rows

@@ -39,6 +39,12 @@ class RunError(BellmarkError):
     """A run folder or checkpoint that cannot be read or written."""
 
 
+class UnknownRunError(RunError):
+    """A run name or folder that nothing has."""
+
+    exit_code = 2
+
+
 class RequirementError(BellmarkError):
     """A stated requirement that was not met."""
 

@@ -312,7 +312,7 @@ def _timeframe(feature: Feature, where: str) -> str:
 def _warm_up(feature: Feature, where: str) -> int:
     try:
         bars = feature.warm_up()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PluginError(f"{where}: warm_up raised {type(error).__name__}: {error}") from error
     if not isinstance(bars, int) or bars < 0:
         raise PluginError(f"{where}: warm_up: expected an int >= 0, found {bars!r}")

@@ -105,8 +105,8 @@ class Host:
         if found:
             choices = " or ".join(f"'{entry.plugin}:{bare}'" for entry in found)
             raise UnknownNameError(f"two plugins bring a {kind} named '{bare}': say {choices}")
-        broken = [record for record in self.plugins if record.error and (record.name == plugin or bare in record.error)]
-        reason = f"; plugin '{broken[0].name}' did not load: {broken[0].error}" if broken else ""
+        broken = sorted((record for record in self.plugins if record.error), key=lambda record: record.name != plugin)
+        reason = "".join(f"; plugin '{record.name}' did not load: {record.error}" for record in broken[:2])
         label = kind.replace("_", " ")
         raise UnknownNameError(f"no {label} named '{name}'{did_you_mean(bare, names)}{known_list(names)}{reason}")
 
@@ -124,7 +124,9 @@ class Host:
             self._manager.register(plugin, name=f"{record.name}@{record.source}")
             self._manager.check_pending()
             record.components = self._collect(plugin, record)
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a plugin may raise anything, SystemExit too
             record.status, record.error = "failed", _reason(error)
             record.components = []
             if plugin is not None and self._manager.is_registered(plugin):
@@ -143,7 +145,7 @@ class Host:
                 raise PluginError(f"{hook_name(kind)}: expected the decorator @hookimpl, found a plain function")
             try:
                 found = list(hook())
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 raise PluginError(f"hook {hook_name(kind)} raised {_reason(error)}") from error
             entries += [_checked(cls, base, kind, record) for cls in found]
         names = [(entry.kind, entry.name) for entry in entries]

@@ -210,11 +210,12 @@ class Instrument:
         unit = exact(largest_price) * exact(self.contract_multiplier) * exact(self.lot_size)
         lots = max(exact(largest_notional) / abs(unit), Fraction(1)) if unit else Fraction(1)
         if self.value_denominator >= LARGEST_DENOMINATOR:
-            factor = next(10**power for power in range(40) if (self.value * 10**power).denominator < LARGEST_DENOMINATOR)
-            size = float(exact(self.lot_size) * factor)
+            factor = next((10**power for power in range(40) if (self.value * 10**power).denominator < LARGEST_DENOMINATOR), None)
+            larger = f"lot_size {float(exact(self.lot_size) * factor):g} instead of {self.lot_size:g}" if factor else ""
+            remedy = larger or "a larger lot_size or price_quantum"
             raise UsageError(
                 f"instrument {self.symbol}: one quantum of one lot is worth {float(self.value):g} nano-currency, too fine a ratio to "
-                f"count; take lot_size {size:g} instead of {self.lot_size:g}"
+                f"count; take {remedy}"
             )
         if max(price / LARGEST_PRICE, price * lots / LARGEST) >= 1:
             coarser = float(self.quantum * _power_of_ten(max(price / LARGEST_PRICE, price * lots / LARGEST)))

@@ -226,7 +226,8 @@ class LaneCode:
 
     def _target_lines(self, context: dict[str, str]) -> list[str]:
         """From `exposure` to `target_lots`: the same for orders and for masks, so that a mask judges the order that would come."""
-        sized = f"target_lots = {self._call(self.parts.sizing, 'target', context)}"
+        # Only whole numbers have |: a sizing that gives another thing does not compile.
+        sized = f"target_lots = {self._call(self.parts.sizing, 'target', context)} | 0"
         if self.parts.resize == "always":
             return [sized]
         return ["target_lots = position", "if exposure != held_exposure:", f"    {sized}"]
@@ -264,6 +265,7 @@ class LaneCode:
             "change = 0",
             "if order_lots != 0:",
             f"    fill_lots, reference_price, fill_spread, fill_slippage, reason = {fill}",
+            "    fill_lots | reference_price | fill_spread | fill_slippage | reason",  # whole numbers, or it does not compile
             "    if fill_lots != 0:",
             "        worse = fill_spread + fill_slippage",
             "        fill_price = reference_price + worse if fill_lots > 0 else reference_price - worse",
@@ -326,7 +328,7 @@ class LaneCode:
         lines += _indent(self._target_lines({"t": bar}))
         lines.append("    legal = True")
         for part in self.parts.masks:
-            lines.append(f"    legal = legal and {self._call(part, 'allowed', {'t': bar})}")
+            lines.append(f"    legal = legal and {self._call(part, 'allowed', {'t': bar})} | False")
         return [*lines, f"    {prefix}allowed_LNA[l, n, a] = 1 if legal else 0"]
 
     # -- kernels ---------------------------------------------------------------------------------------------------------------

@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from bellmark import features as feature_module
 from bellmark import splits, tape
 from bellmark.actions import ActionSpace
+from bellmark.bars import Bars
 from bellmark.codegen import fingerprint
-from bellmark.component import settings_of
+from bellmark.component import plugin_function, settings_of
 from bellmark.environment import MarketEnvironment, Windows
-from bellmark.errors import DataError
+from bellmark.errors import DataError, PluginError
 from bellmark.features import MarketFeatures, Normalisation
 from bellmark.host import Host, host
+from bellmark.instrument import Instrument
 from bellmark.lane import LanePart, LaneParts
 from bellmark.profile import Profile
 from bellmark.settings import MarketSettings
@@ -136,11 +138,24 @@ def read_tape(profile: Profile) -> Tape:
     """The tape of a profile's dataset with the instrument's overrides and a quantum fine enough for the costs."""
     overrides = {info.name: getattr(profile.instrument, info.name) for info in settings_of(type(profile.instrument))}
     costs = {name: getattr(profile.market, name) for name in ("spread_ticks", "slippage_ticks", "slippage_bps")}
-    pairs = [(bars, instrument.with_overrides(overrides).with_costs(**costs)) for bars, instrument in profile.data.read()]
+    pairs = [(bars, instrument.with_overrides(overrides).with_costs(**costs)) for bars, instrument in read_bars(profile.data)]
     currencies = list(dict.fromkeys(instrument.currency for _, instrument in pairs))
     if len(currencies) > 1:
         raise DataError(f"data: expected symbols of one currency, found {', '.join(currencies)}: nothing here converts money")
     return tape.compile_tape(pairs)
+
+
+def read_bars(dataset: Any) -> list[tuple[Bars, Instrument]]:
+    """The bars and instruments that a dataset reads; whatever else it gives or raises is one line that names it."""
+    with plugin_function(dataset, "read"):
+        found = dataset.read()
+    label = f"dataset '{type(dataset).name}': read"
+    if not isinstance(found, list | tuple):
+        raise PluginError(f"{label}: expected a list of (Bars, Instrument), found {type(found).__name__}")
+    for item in found:
+        if not (isinstance(item, tuple | list) and len(item) == 2 and isinstance(item[0], Bars) and isinstance(item[1], Instrument)):
+            raise PluginError(f"{label}: expected a list of (Bars, Instrument), found in it {type(item).__name__} {str(item)[:60]}")
+    return [(bars, instrument) for bars, instrument in found]
 
 
 def lane_parts(profile: Profile, plugins: Host, portfolio: list[tuple[str, Any]]) -> LaneParts:

@@ -169,6 +169,8 @@ class _Resolver:
         )
 
     def problem(self, path: KeyPath, text: str) -> None:
+        if len(path) > 1 and any(refused[: len(path)] == path for refused in self.layers.refused):
+            return  # what stands in its place is not what the user wrote
         self.problems.append(f"{self.layers.place(path)}: {text}")
 
     def part(self, section: str) -> Any:
@@ -215,7 +217,7 @@ class _Resolver:
             try:
                 return make(cls, values, where)
             except UsageError as error:
-                fault, text = _at_fault(str(error), where)
+                fault, text = _at_fault(str(error), where, known)
                 self.problem((*path, *fault), f"{dotted((*path, *fault))}: {text}")
                 if not fault or fault[0] not in values:
                     return None
@@ -228,12 +230,15 @@ def _hint(key: str, known: Sequence[str]) -> str:
     return near + known_list(known)
 
 
-def _at_fault(message: str, where: str) -> tuple[KeyPath, str]:
+def _at_fault(message: str, where: str, known: Sequence[str]) -> tuple[KeyPath, str]:
     """The key below `where` that a message of `make` names, and the rest of the message."""
     place, _, text = message.partition(": ")
     parts = place[len(where) :].lstrip(".").split(".") if place != where else []
     if not parts and text.startswith("section '"):
         text = text.partition(": ")[2]
+        key, _, rest = text.partition(": ")
+        if key in known:  # a rule between several keys that blames one of them
+            return (key,), rest
     kept = [part for number, part in enumerate(parts) if number == 0 or part.isdigit()]
     return tuple(int(part) if part.isdigit() else part for part in kept), text
 

@@ -30,6 +30,7 @@ class Layers:
         self.values: dict[str, Any] = {}
         self.origins: dict[KeyPath, str] = {}
         self.problems: list[str] = []
+        self.refused: set[KeyPath] = set()  # values that `problems` speaks of already
 
     def place(self, path: KeyPath) -> str:
         """Where a key is given; for an absent key its nearest table, else the file."""
@@ -50,6 +51,7 @@ class Layers:
                     self._forget(path)
                     into.pop(key)
                 if not isinstance(into.get(key), dict):
+                    self._forget(path)
                     into[key] = {}
                 self.origins.setdefault(path, origin_of(path))
                 self._merge(into[key], value, path, origin_of)
@@ -81,9 +83,11 @@ class Layers:
             return value.isoformat()
         if isinstance(value, float) and not math.isfinite(value):
             self.problems.append(f"{origin_of(path)}: {dotted(path)}: expected a finite number, found {value}")
+            self.refused.add(path)
             return 0.0
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
             self.problems.append(f"{origin_of(path)}: {dotted(path)}: expected an integer of 64 bits, found {value}")
+            self.refused.add(path)
             return 0
         return value
 
@@ -131,6 +135,8 @@ def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
         into = values
         for part in path[:-1]:
             into = into.setdefault(str(part), {})
+            if not isinstance(into, dict):
+                raise UsageError(f"--set: {dotted(path)}: '{part}' has a value of its own already")
         into[str(path[-1])] = value
     return values
 
@@ -172,7 +178,10 @@ def _find(source: str | Path, beside: Path | None, where: str) -> tuple[Path, st
     if isinstance(source, str) and text in builtin:
         return builtin[text], builtin[text].name
     if text.endswith(".toml") or "/" in text or "\\" in text or isinstance(source, Path):
-        path = (beside.parent if beside is not None else Path()) / Path(text).expanduser()
+        try:
+            path = (beside.parent if beside is not None else Path()) / Path(text).expanduser()
+        except RuntimeError as error:  # the home folder of nobody
+            raise ProfileError(f"{where}{text}: the profile cannot be read: {error}") from error
         return path, str(path)
     raise ProfileError(f"{where}no profile named '{text}'{did_you_mean(text, builtin)}{known_list(builtin)}")
 
@@ -185,6 +194,8 @@ def _read(path: Path, shown: str) -> tuple[dict[str, Any], dict[KeyPath, int]]:
         raise ProfileError(f"{shown}: the profile cannot be read: {reason(error)}{near}") from error
     except UnicodeDecodeError as error:
         raise ProfileError(f"{shown}: expected UTF-8 text, found other bytes at position {error.start}") from error
+    except ValueError as error:  # a zero byte in the name
+        raise ProfileError(f"{shown!r}: the profile cannot be read: {error}") from error
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from bellmark import checkpoints
 from bellmark.checkpoints import Checkpoint
-from bellmark.errors import RunError, did_you_mean, known_list
+from bellmark.errors import RunError, UnknownRunError, UsageError, did_you_mean, known_list
 from bellmark.files import (
     SCHEMA_VERSION,
     append_lines,
@@ -67,7 +67,7 @@ class Run:
             for part in ("checkpoints", "backtests"):
                 make_folder(staging / part)
             write_atomically(staging / "profile.toml", profile.to_toml())
-            return cls(_place(staging, folder, safe_name(name) if name is not None else None, profile.name))
+            return cls(_place(staging, folder, run_name(name) if name is not None else None, profile.name))
         finally:
             shutil.rmtree(staging, ignore_errors=True)
 
@@ -77,7 +77,7 @@ class Run:
         path = Path(path)
         if not path.is_dir():
             near = did_you_mean(path.name, run_names(path.parent)) + known_list(run_names(path.parent))
-            raise RunError(f"{path}: no such run{near}")
+            raise UnknownRunError(f"{path}: no such run{near}")
         if not (path / "profile.toml").is_file():
             raise RunError(f"{path}: expected a run folder with profile.toml, found none in it")
         return cls(path)
@@ -124,6 +124,8 @@ class Run:
     def truncate_metrics(self, epoch: int) -> None:
         """Drops every row after `epoch`, so that a resumed run continues as if it had never stopped."""
         kept = [row for row in self.metric_rows() if row["epoch"] <= epoch]
+        for part in self.path.glob(".*.tmp"):  # left by a process that was killed while it wrote
+            part.unlink(missing_ok=True)
         write_atomically(self.path / "metrics.jsonl", "".join(json_line(row) + "\n" for row in kept))
 
     def write_timing(self, row: Mapping[str, Any]) -> None:
@@ -192,7 +194,15 @@ def _place(staging: Path, folder: Path, wanted: str | None, profile_name: str) -
 def find_run(name: str, folder: Path | str) -> Run:
     """A run by its name under `folder`, or by the path of its folder."""
     path = Path(name)
-    return Run.open(path if path.is_dir() or len(path.parts) > 1 else Path(folder) / name)
+    a_path = len(path.parts) != 1 or name == ".." or (path / "profile.toml").is_file()
+    return Run.open(path if a_path else Path(folder) / name)
+
+
+def run_name(name: str) -> str:
+    """The name of the folder of a run that a user named; a name without a letter or digit is refused."""
+    if not any(letter.isalnum() for letter in name):
+        raise UsageError(f"--name: expected a name with letters or digits, found {name!r}")
+    return safe_name(name)
 
 
 def latest_run(folder: Path | str, profile_name: str) -> Run:
@@ -259,6 +269,8 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
             if number == len(lines):
                 return
             raise RunError(f"{path}:{number}: expected one JSON object a line, found {line[:40]!r}") from None
+        if not isinstance(row, dict) or not isinstance(row.get("epoch"), int):
+            raise RunError(f"{path}:{number}: expected one JSON object a line with its epoch, found {line[:40]!r}")
         check_version(row, f"{path}:{number}")
         yield row
 

@@ -8,9 +8,12 @@ from __future__ import annotations
 import datetime
 from typing import ClassVar, Literal
 
-from pydantic import field_validator, model_validator
+from pydantic import ValidationInfo, field_validator, model_validator
 
 from bellmark.component import Component, component, setting
+from bellmark.errors import did_you_mean, known_list
+
+_MOST_MONEY = 4.6e9  # of currency: int64 nano-currency with room to add
 
 
 class Section(Component):
@@ -30,7 +33,16 @@ class InstrumentSettings(Section):
     price_quantum: float | None = setting(None, "price step in which money is counted; the tick or a fraction", gt=0.0, unit="price")
     currency: str | None = setting(None, "currency of prices, fees and equity")
     session: str | None = setting(None, "hours: us_equity, cme_regular, cme_globex, none, or as 'America/New_York 09:30-16:00'")
-    periods_per_year: float | None = setting(None, "bars in a year, for annual figures", gt=0.0, unit="bars")
+    periods_per_year: float | None = setting(None, "bars in a year, for annual figures", gt=0.0, le=1e9, unit="bars")
+
+    @field_validator("session")
+    @classmethod
+    def _known_session(cls, value: str | None) -> str | None:
+        from bellmark.instrument import Session
+
+        if value is not None:
+            Session.parse(value, "instrument.session")
+        return value
 
 
 @component
@@ -70,15 +82,17 @@ class MarketSettings(Section):
     """The rules of the simulated account: clock, costs, margin. The same for training and backtest."""
 
     name: ClassVar[str] = "market"
-    start_equity: float = setting(100_000.0, "equity of an account at its start", gt=0.0, unit="currency")
-    spread_ticks: float = setting(0.0, "full bid-ask spread; an order pays half of it", ge=0.0, unit="ticks")
-    slippage_ticks: float = setting(0.0, "worse price of a market order, beside the spread", ge=0.0, unit="ticks")
-    slippage_bps: float = setting(0.0, "worse price of a market order, in hundredths of a percent of price", ge=0.0, unit="bps")
-    fee_per_contract: float = setting(0.0, "fee for one contract or share, each side", ge=0.0, unit="currency")
-    fee_bps: float = setting(0.0, "fee on the traded value, each side", ge=0.0, unit="bps")
-    fee_minimum: float = setting(0.0, "least fee of an order over all its parts", ge=0.0, unit="currency")
-    initial_margin_per_contract: float = setting(0.0, "equity needed to open one contract; 0 = see the rate", ge=0.0, unit="currency")
-    initial_margin_rate: float = setting(0.0, "equity needed to open, as a share of the position's value", ge=0.0, unit="fraction")
+    start_equity: float = setting(100_000.0, "equity of an account at its start", ge=1e-9, le=_MOST_MONEY, unit="currency")
+    spread_ticks: float = setting(0.0, "full bid-ask spread; an order pays half of it", ge=0.0, le=1e9, unit="ticks")
+    slippage_ticks: float = setting(0.0, "worse price of a market order, beside the spread", ge=0.0, le=1e9, unit="ticks")
+    slippage_bps: float = setting(0.0, "worse price of a market order, in hundredths of a percent of price", ge=0.0, le=5_000.0, unit="bps")
+    fee_per_contract: float = setting(0.0, "fee for one contract or share, each side", ge=0.0, le=_MOST_MONEY, unit="currency")
+    fee_bps: float = setting(0.0, "fee on the traded value, each side", ge=0.0, le=10_000.0, unit="bps")
+    fee_minimum: float = setting(0.0, "least fee of an order over all its parts", ge=0.0, le=_MOST_MONEY, unit="currency")
+    initial_margin_per_contract: float = setting(
+        0.0, "equity needed to open one contract; 0 = see the rate", ge=0.0, le=_MOST_MONEY, unit="currency"
+    )
+    initial_margin_rate: float = setting(0.0, "equity needed to open, as a share of the position's value", ge=0.0, le=1.0, unit="fraction")
     capital_floor: float = setting(0.0, "an account at or below this share of its start equity is ruined", ge=0.0, lt=1.0, unit="fraction")
     flat_by_close: bool = setting(False, "close every position in the last bar of the session")
     resize: Literal["on_change", "always"] = setting("on_change", "size the position anew when the exposure changes, or each bar")
@@ -99,15 +113,23 @@ class ActionSettings(Section):
     def _rising_with_zero(cls, value: tuple[float, ...]) -> tuple[float, ...]:
         if 0.0 not in value:
             raise ValueError("0 must be among them: it is the action that does nothing")
+        if max(map(abs, value)) > 1e6:
+            raise ValueError("they lie between -1e6 and 1e6")
         if any(later <= earlier for earlier, later in zip(value, value[1:], strict=False)):
             raise ValueError("they must rise, each once")
         return value
 
     @field_validator("order_types", "urgencies")
     @classmethod
-    def _each_once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _each_once(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         if not value or len(set(value)) != len(value):
             raise ValueError("at least one, each once")
+        from bellmark.actions import ORDER_TYPES, URGENCIES
+
+        known = ORDER_TYPES if info.field_name == "order_types" else URGENCIES
+        for name in value:
+            if name not in known:
+                raise ValueError(f"no '{name}'{did_you_mean(name, known)}{known_list(known)}")
         return value
 
 
@@ -187,6 +209,13 @@ class RunSettings(Section):
 
     name: ClassVar[str] = "run"
     folder: str = setting("runs", "folder of the runs, absolute or from the current folder")
+
+    @field_validator("folder")
+    @classmethod
+    def _named(cls, value: str) -> str:
+        if not value.strip() or "\0" in value:
+            raise ValueError("a folder; . is the current one")
+        return value
 
 
 SECTIONS: dict[str, type[Section]] = {

@@ -88,6 +88,8 @@ def _moment(text: str, where: str) -> int:
     except ValueError:
         raise UsageError(f"{where}: expected a fraction or an ISO date such as 2012-01-01, found {text!r}") from None
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    if not 1678 <= moment.year <= 2261:
+        raise UsageError(f"{where}: expected a date between 1678 and 2261, found {text!r}")
     return round(moment.timestamp()) * clock.SECOND
 
 

@@ -6,6 +6,7 @@ can change from the control block, and never looks at the host.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -86,5 +87,7 @@ def stage_error(stage: Stage, error: Exception) -> BellmarkError:
     where = f"stage '{stage.name}'" + (f" of plugin '{stage.plugin}'" if stage.plugin else "")
     if type(error).__module__.startswith("numba."):
         return compile_error(error, where)
-    text = f"{where}: {type(error).__name__}: {error}"
+    places = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+    place = f" ({places[-1].filename}, line {places[-1].lineno})" if places else ""
+    text = f"{where}: {type(error).__name__}: {error}{place}"
     return PluginError(text) if stage.plugin else InternalError(text)

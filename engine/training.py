@@ -24,8 +24,9 @@ from bellmark import backend, optimizer, replay
 from bellmark.actions import ActionSpace
 from bellmark.buffers import BufferRegistry
 from bellmark.collector import Collector, Policy
+from bellmark.component import plugin_function
 from bellmark.control import Control
-from bellmark.errors import GuardError, RunError, UsageError
+from bellmark.errors import GuardError, PluginError, RunError, UsageError
 from bellmark.guard import findings
 from bellmark.learning import LearnStep
 from bellmark.losses import CompiledLoss
@@ -304,9 +305,17 @@ def run_training(training: Training, run: Any, *, resume: bool, progress: Progre
     if resume:
         checkpoint = run.load_checkpoint()
         training.restore(checkpoint.arrays, str(checkpoint.path))
-        run.truncate_metrics(int(checkpoint.metadata["epoch"]))
+        epoch = int(checkpoint.metadata["epoch"])
+        rows = [(row.get("epoch"), row.get("learner")) for row in run.metric_rows() if row["epoch"] <= epoch]
+        if rows != [(past + 1, learner) for past in range(epoch) for learner in range(len(training.seeds))]:
+            raise RunError(
+                f"{run.path / 'metrics.jsonl'}: expected a row for each of {len(training.seeds)} learners and {epoch} epochs before the "
+                f"checkpoint, found {len(rows)} rows; the file was changed"
+            )
+        run.truncate_metrics(epoch)
     for tracker in trackers:
-        tracker.start(run)
+        with plugin_function(tracker, "start"):
+            tracker.start(run)
     status = "failed"
     try:
         with Interrupts() as interrupts:
@@ -325,13 +334,25 @@ def run_training(training: Training, run: Any, *, resume: bool, progress: Progre
         found = findings(training.control, training.plugins)
         for finding in found:
             (warn or _to_stderr)(str(finding))
+        for learner in np.flatnonzero(training.control["empty_masks"]):
+            times = int(training.control["empty_masks"][learner])
+            (warn or _to_stderr)(
+                f"action masks: learner {learner} (seed {training.seeds[learner]}): no action was legal in {times} steps of its lanes; "
+                "they held what they had"
+            )
         if any(finding.frozen for finding in found):
             status = "guard stopped"
             raise GuardError("; ".join(str(finding) for finding in found if finding.frozen))
         status = "done"
     finally:
         for tracker in trackers:
-            tracker.finish(status)
+            try:
+                with plugin_function(tracker, "finish"):
+                    tracker.finish(status)
+            except PluginError as error:
+                if status == "done":
+                    raise
+                (warn or _to_stderr)(str(error))  # what ended the run counts more
 
 
 def _epoch(training: Training, run: Any, stop: Callable[[], bool], progress: Progress | None, trackers: Any) -> None:
@@ -348,7 +369,8 @@ def _epoch(training: Training, run: Any, stop: Callable[[], bool], progress: Pro
     rows = training.end_epoch()
     run.write_metric_rows(rows)
     for tracker in trackers:
-        tracker.log(rows)
+        with plugin_function(tracker, "log"):
+            tracker.log(rows)
     _checkpoint(training, run)
     run.write_timing(
         {

@@ -89,6 +89,9 @@ class MemoryRun:
         arrays, metadata = self.saved[step]
         return SimpleNamespace(step=step, arrays=arrays, metadata=metadata, path=f"step-{step}")
 
+    def metric_rows(self):
+        return list(self.rows)
+
     def truncate_metrics(self, epoch):
         self.rows = [row for row in self.rows if row["epoch"] <= epoch]
 

@@ -83,3 +83,17 @@ def test_there_are_twelve_kinds_and_each_has_a_hook():
     for kind in KINDS:
         hook = getattr(hookspecs, hook_name(kind))
         assert "Example" in hook.__doc__
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), KeyError("x"), SystemExit(0), MemoryError()])
+def test_whatever_a_plugin_function_raises_is_one_line_that_names_it(error):
+    from bellmark.component import plugin_function
+
+    class Odd(Reward):
+        name = "odd"
+
+    message = rf"^reward 'odd' \(.*Odd\): read raised {type(error).__name__}"
+    with pytest.raises(PluginError, match=message), plugin_function(Odd(), "read"):
+        raise error
+    with pytest.raises(KeyboardInterrupt), plugin_function(Odd(), "read"):
+        raise KeyboardInterrupt

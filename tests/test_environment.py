@@ -1,17 +1,19 @@
 """The market environment as training uses it: episodes, masks, rewards, learners and lanes that do not disturb each other."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from market_cases import bars_of, market_data, random_bars
 
+from bellmark import market
 from bellmark.actions import ActionSpace
 from bellmark.assembly import UniformRandom
 from bellmark.backtester import run_batch_policy
 from bellmark.buffers import BufferRegistry
 from bellmark.control import Control
-from bellmark.environment import Windows, draw_episode
+from bellmark.environment import Windows, draw_episode, size_limit
 from bellmark.errors import DataError, PluginError, UsageError
 from bellmark.lane import LaneCode
 from bellmark.stages import Stage, Step
@@ -220,7 +222,6 @@ def test_an_order_type_that_the_execution_does_not_know_is_refused():
 
 
 def test_a_lane_function_with_a_wrong_argument_name_names_plugin_and_nearest():
-    from dataclasses import replace
     from typing import ClassVar
 
     from bellmark.component import Reward, component
@@ -276,3 +277,43 @@ def test_random_actions_take_the_noop_where_nothing_is_legal():
     action_LN, allowed_LNA = np.full((1, 2), -1, np.int32), np.array([[[0, 0, 0], [0, 0, 1]]], np.uint8)
     UniformRandom([1], noop=1)._launch(allowed_LNA, np.zeros((1, 2), np.int32), action_LN)
     assert action_LN.tolist() == [[1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "function", "place"),
+    [
+        ("sizing", lambda exposure: exposure * 3.5, "target_lots = "),
+        ("sizing", lambda exposure: (1, 2), "target_lots = "),
+        ("action_mask", lambda exposure: (True, False), "legal = legal and "),
+        ("execution", lambda order_lots: (order_lots, 1.5, 0, 0, 0), "fill_lots, reference_price, fill_spread, fill_slippage, reason = "),
+        ("reward", lambda equity: (0.0, 1.0), "term = "),
+    ],
+)
+def test_a_lane_function_whose_result_does_not_fit_is_named_with_its_call(kind, function, place):
+    from typing import ClassVar
+
+    from bellmark.component import KINDS, component
+    from bellmark.lane import LanePart
+
+    names = {"sizing": "target", "action_mask": "allowed", "execution": "fill", "reward": "reward"}
+    function.__qualname__ = f"Odd.{names[kind]}"
+    made = type("Odd", (KINDS[kind],), {"name": "odd", "__annotations__": {"name": ClassVar[str]}, names[kind]: staticmethod(function)})
+    part = LanePart(f"{kind}.odd", component(made)(), "mine")
+    data = data_of()
+    field = {"sizing": "sizing", "execution": "execution", "action_mask": "masks", "reward": "rewards"}[kind]
+    chosen = (part,) if field.endswith("s") else part
+    with pytest.raises(PluginError, match=rf"mine.*'Odd\.{names[kind]}' of .*called as '{re.escape(place)}.*does not compile"):
+        Lanes(replace(data, parts=replace(data.parts, **{field: chosen}))).steps(1)
+
+
+def test_lots_whose_spread_fee_or_margin_leave_int64_are_refused():
+    data = data_of()
+    instrument, free = data.tape.instruments[0], [0] * len(market.COST_FIELDS)
+    costs = dict(zip(market.COST_FIELDS, free, strict=True))
+    dear = list((costs | {"fee_per_lot": 10**15}).values())
+    assert size_limit(instrument, 1000, free) > size_limit(instrument, 1000, dear) <= 2**62 // (4 * 10**15)
+    spread = list((costs | {"half_spread": 9_000}).values())
+    assert size_limit(instrument, 1000, spread) == size_limit(instrument, 10_000, free)
+    for field in ("half_spread", "margin_per_lot", "fee_per_lot"):
+        with pytest.raises(UsageError, match="one lot at .* quanta with its fees and margin leaves the range"):
+            size_limit(instrument, 1000, list((costs | {field: 2**62}).values()))

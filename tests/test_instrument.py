@@ -106,6 +106,12 @@ def test_range_names_the_lot_to_take_for_one_lot_too_large():
         Instrument("X", 1.0, 1e9, price_quantum=1.0).check_range(1000.0)
 
 
+@pytest.mark.parametrize("setting", [{"lot_size": 1e-300}, {"tick_size": None, "price_quantum": 1e-300}])
+def test_ratio_beyond_all_remedies_is_one_line_too(setting):
+    with pytest.raises(UsageError, match="take a larger lot_size or price_quantum"):
+        Instrument(**{"symbol": "X", "tick_size": 0.01, "price_quantum": 1e-8} | setting).check_range(10.0)
+
+
 def test_range_names_the_lot_to_take_for_too_fine_a_ratio():
     with pytest.raises(UsageError, match="take lot_size 1e-10 instead of 1e-11"):
         Instrument("X", 0.01, lot_size=1e-11, price_quantum=1e-8).check_range(10.0)

@@ -104,7 +104,7 @@ def test_five_wrong_types_are_five_messages(load, small_text):
         "15: trainer.batch: expected int >= 1, found float 64.0",
         "16: trainer.gamma: expected float >= 0 <= 1, found int 99",
         "18: optimizer.learning_rate: expected float >= 0, found bool True",
-        "21: network.hidden[1]: expected list of int, found str '256'",
+        "21: network.hidden[1]: expected int, found str '256'",
     ]
 
 
@@ -130,14 +130,19 @@ def test_given_case_of_wrong_types(shared, small_host):
         ("[rewards.log_eqity]\n", "13: rewards.log_eqity: no reward named 'log_eqity'; did you mean 'log_equity'?"),
         ("[rewards]\nx = 3\n", "14: rewards.x: expected a table (or false to take it away), found 3"),
         ('[rewards."a b"]\nuse = "log_equity"\n', '13: rewards: expected a label of letters, digits and _, found "a b"'),
+        ("[action]\nurgencies = ['fast']\n", "14: action.urgencies: expected list of str, found tuple ('fast',) (no 'fast' (have:"),
+        ("[action]\norder_types = ['limitt']\n", "14: action.order_types: expected list of str, found tuple ('limitt',) (no 'limitt'; did"),
+        ("[instrument]\nsession = 'nyse'\n", "14: instrument.session: expected a known session or 'ZONE HH:MM-HH:MM', found 'nyse'"),
+        ("[run]\nfolder = ''\n", "14: run.folder: expected str, found str ''"),
         ("[trainer]\ngamma = nan\n", "14: trainer.gamma: expected a finite number, found nan"),
         ("[trainer]\nbatch = 99999999999999999999\n", "14: trainer.batch: expected an integer of 64 bits"),
-        ("[replay]\nlearning_starts = 200000\n", "13: replay: learning_starts: expected at most the capacity 100000, found 200000"),
+        ("[replay]\nlearning_starts = 200000\n", "14: replay.learning_starts: expected at most the capacity 100000, found 200000"),
         ("[split]\ntrain = 2012-01-01\n", "13: split: train and validation: expected two shares or two dates"),
     ],
 )
 def test_a_problem_names_line_and_key(load, small_text, addition, message):
     found = problems(load, small_text + addition)
+    assert len(found) == 1, found
     assert found[0].startswith(message)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bellmark import checkpoints
-from bellmark.errors import InternalError, RunError
+from bellmark.errors import InternalError, RunError, UsageError
 from bellmark.run import Run, find_run, latest_run, manifest_of, run_names
 
 
@@ -240,10 +240,68 @@ def test_backtest_numbers_are_kept_beside_the_run(run):
     assert path == run.path / "backtests" / "test.json"
 
 
-def test_a_row_that_is_no_object_and_an_index_without_its_keys_are_one_line(run):
-    (run.path / "metrics.jsonl").write_text("[1]\n[2]\n")
-    with pytest.raises(RunError, match="metrics.jsonl:1: expected a JSON object, found list"):
+@pytest.mark.parametrize("name", ["", " ", ".", "..", "///", ":?"])
+def test_a_name_without_a_letter_is_refused(tmp_path, small_profile, name):
+    with pytest.raises(UsageError, match="--name: expected a name with letters or digits"):
+        Run.create(tmp_path / "runs", name, small_profile)
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_a_folder_of_the_same_name_that_is_no_run_does_not_hide_the_run(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small-1").mkdir()
+    assert find_run("small-1", run.path.parent) == run
+    monkeypatch.chdir(run.path.parent)
+    assert find_run("small-1", "elsewhere").path.samefile(run.path)
+
+
+def test_an_unknown_run_is_a_wrong_name_and_exits_with_2(run):
+    with pytest.raises(RunError, match="no such run") as error:
+        find_run("other", run.path.parent)
+    assert error.value.exit_code == 2
+
+
+@pytest.mark.parametrize("row", ["3", "[1]", "{}", '{"epoch":"1"}'])
+def test_a_line_that_is_no_row_is_named(run, row):
+    (run.path / "metrics.jsonl").write_text(f'{{"epoch":1}}\n{row}\n')
+    with pytest.raises(RunError, match=r"metrics\.jsonl:2: expected one JSON object a line with its epoch"):
         run.metric_rows()
-    (run.checkpoint_folder / "index.json").write_text('{"schema_version": 1, "checkpoints": [{"sha256": "x"}]}')
-    with pytest.raises(RunError, match="index.json: expected a list of checkpoints"):
+
+
+@pytest.mark.parametrize("content", [b"junk", b"\x10\0\0\0\0\0\0\0{}              ", b"\xff" * 40])
+def test_a_foreign_file_with_the_right_hash_is_no_checkpoint(run, content):
+    path = run.save_checkpoint(1, arrays(1), {"epoch": 1})
+    path.write_bytes(content)
+    index = json.loads((run.checkpoint_folder / "index.json").read_text())
+    index["checkpoints"][0] |= {"bytes": len(content), "sha256": checkpoints.sha256_of(content)}
+    (run.checkpoint_folder / "index.json").write_text(json.dumps(index))
+    with pytest.raises(RunError, match=r"step-0000000001\.safetensors: expected a checkpoint of Bellmark, found something else"):
         run.load_checkpoint()
+
+
+@pytest.mark.parametrize("change", [{"file": None}, {"file": "../x"}, {"step": "1"}, {"bytes": None}, {"sha256": 3}])
+def test_an_entry_of_the_index_that_is_not_one_is_refused(run, change):
+    run.save_checkpoint(1, arrays(1), {"epoch": 1})
+    path = run.checkpoint_folder / "index.json"
+    index = json.loads(path.read_text())
+    index["checkpoints"][0] |= change
+    path.write_text(json.dumps(index))
+    for read in (run.load_checkpoint, lambda: run.has_checkpoint):
+        with pytest.raises(RunError, match=r"index\.json: expected a list of checkpoints, each with file, step, bytes and sha256"):
+            read()
+
+
+def test_checkpoints_without_their_index_are_not_taken_for_none(run):
+    for step in (1, 2):
+        run.save_checkpoint(step, arrays(step), {"epoch": step})
+    (run.checkpoint_folder / "index.json").unlink()
+    for touch in (lambda: run.has_checkpoint, lambda: run.save_checkpoint(3, arrays(3), {"epoch": 3})):
+        with pytest.raises(RunError, match=r"index\.json: expected the list of checkpoints, found none beside step-0000000001"):
+            touch()
+    assert len(list(run.checkpoint_folder.glob("step-000000000[12].safetensors"))) == 2
+
+
+def test_what_a_killed_write_left_goes_with_the_next_resume(run):
+    (run.path / ".metrics.jsonl.445.tmp").write_text("x")
+    run.truncate_metrics(0)
+    assert not list(run.path.glob(".*.tmp"))

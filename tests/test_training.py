@@ -15,7 +15,7 @@ from bellmark import backend
 from bellmark.buffers import BufferRegistry
 from bellmark.collector import Policy
 from bellmark.control import FLOAT
-from bellmark.errors import GuardError, RunError, UsageError
+from bellmark.errors import GuardError, PluginError, RunError, UsageError
 from bellmark.learning import LearnStep
 from bellmark.training import Transitions, Validation, pack, run_training
 
@@ -410,3 +410,27 @@ def test_the_plan_reads_nothing_that_was_not_written():
     assert factored().A == made.space.A
     assert pack(np.ones((2, 12))).tolist() == [[4095], [4095]]
     assert FLOAT["learning_rate"] == 0
+
+
+@pytest.mark.parametrize("function", ["start", "log", "finish"])
+def test_a_tracker_that_raises_is_named(function):
+    class Odd:
+        kind, name = "tracker", "odd"
+
+        def __getattr__(self, wanted):
+            def called(*given):
+                if wanted == function:
+                    raise KeyError("x")
+
+            return called
+
+    made, run = training(epochs=1, updates_per_epoch=20), MemoryRun()
+    with pytest.raises(PluginError, match=f"tracker 'odd'.*: {function} raised KeyError"):
+        run_training(made, run, resume=False, trackers=(Odd(),))
+
+
+def test_a_mask_without_a_legal_action_is_said():
+    made, run, said = training(epochs=1, updates_per_epoch=20), MemoryRun(), []
+    made.control["empty_masks"] = [3, 0]
+    run_training(made, run, resume=False, warn=said.append)
+    assert said == ["action masks: learner 0 (seed 1): no action was legal in 3 steps of its lanes; they held what they had"]

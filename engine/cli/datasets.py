@@ -55,5 +55,7 @@ def show(name: str, sets: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return
-    keys = ("symbol", "bars", "first", "last", "tick_size", "contract_multiplier", "currency")
-    print_table([key.replace("_", " ") for key in keys], [[row[key] for key in keys] for row in rows], right=("bars",))
+    found = ("gaps", "missing_bars", "identical_duplicates", "outside_session")
+    keys = ("symbol", "bars", "first", "last", "tick_size", "contract_multiplier", "currency", *found)
+    columns = [key.replace("_", " ") for key in keys]
+    print_table(columns, [[row[key] for key in keys] for row in rows], right=("bars", *columns[-4:]))

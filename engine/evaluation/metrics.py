@@ -81,7 +81,7 @@ def _value(curve: Curve, metric: Metric, report_rules: bool) -> tuple[float | No
         found = compute(curve)
     except BellmarkError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PluginError(f"metric {metric.name}: compute failed: {type(error).__name__}: {error}") from error
     if isinstance(found, Undefined):
         return None, found.reason

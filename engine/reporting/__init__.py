@@ -40,5 +40,5 @@ def _write(report: Report, content: dict[str, Any], folder: Path) -> Path:
         return Path(write(content, folder))
     except BellmarkError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PluginError(f"report {report.name}: write failed: {type(error).__name__}: {error}") from error

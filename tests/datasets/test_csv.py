@@ -214,3 +214,95 @@ def test_bad_setting_is_one_line(read, settings):
 def test_header_of_two_equal_names_is_refused(read):
     with pytest.raises(DataError, match="two columns are named 'close'"):
         read(GOOD.replace("open", "close"))
+
+
+@pytest.mark.parametrize(
+    ("stamp", "message"),
+    [
+        ("1000-02-20T00:00:00Z", "lies outside 1678 to 2261"),
+        ("2500-02-20T00:00:00Z", "lies outside 1678 to 2261"),
+        ("9999-02-20", "lies outside 1678 to 2261"),
+        ("9999999999999999999", "as epoch time of 19 digits lies outside 1980 to 2100"),
+        ("9999999999", "as epoch time of 10 digits lies outside 1980 to 2100"),
+        ("١٧٠٩٥٦٢٦٠٠", "expected a stamp such as"),
+        ("2024-03-04T14:30:00+99:99", "no zone is so far from UTC"),
+        ("2024-03-04T14:30:00+01:75", "no zone is so far from UTC"),
+    ],
+)
+def test_stamp_out_of_reach_names_its_row(read, stamp, message):
+    with pytest.raises(DataError, match=f"bars.csv: data row 1 .*{message}"):
+        read(f"{HEADER}{stamp},1,1,1,1,1\n")
+
+
+def test_date_without_a_time_among_stamps_with_one_is_refused(read):
+    with pytest.raises(DataError, match="data row 2 .*: a date without a time among stamps with one: '2024-03-05' and"):
+        read(HEADER + "2024-03-04T14:30:00Z,1,1,1,1,1\n2024-03-05,1,1,1,1,1\n")
+
+
+@pytest.mark.parametrize(
+    ("marks", "cell"),
+    [
+        ({"decimal": ","}, "17.735"),
+        ({"thousands": ","}, "1,5"),
+        ({"thousands": ",", "decimal": "."}, "1,23,456"),
+        ({"thousands": ".", "decimal": ","}, "1.5"),
+        ({"thousands": ".", "decimal": ","}, "17.7351,05"),
+    ],
+)
+def test_mark_in_a_place_where_it_cannot_be_one_is_refused(read, marks, cell):
+    text = HEADER.replace(",", ";") + f"2024-03-04T14:30:00Z;{cell};{cell};{cell};{cell};1\n"
+    with pytest.raises(DataError, match=f"data row 1 .*'open': expected a number, found '{cell}'"):
+        read(text, separator=";", **marks)
+
+
+@pytest.mark.parametrize("cell", ["1.234.567,5", "1234567,5", "+1.234.567,50", "1234567,5e0"])
+def test_numbers_with_marks_in_their_places_are_read(read, cell):
+    text = HEADER.replace(",", ";") + f"2024-03-04T14:30:00Z;{cell};{cell};{cell};{cell};\n"
+    ((bars, _),) = read(text, separator=";", thousands=".", decimal=",")
+    assert bars.open.tolist() == [1234567.5] and np.isnan(bars.volume[0])
+
+
+@pytest.mark.parametrize(("row", "fields"), [("2024-03-04T14:33:00Z,102,103,101,102", 5), ("2024-03-04T14:33:00Z,102,103,101,102,5,6", 7)])
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_row_with_another_number_of_fields_is_named(read, row, fields, end):
+    with pytest.raises(DataError, match=f"data row 4 .*: expected 6 fields, found {fields}$"):
+        read(GOOD + row + end)
+
+
+@pytest.mark.parametrize("separator", ["é", '"', "\n", "1", ";;", ""])
+def test_separator_that_cannot_be_one_is_a_usage_error(read, separator):
+    with pytest.raises(UsageError, match=r"data\.separator: expected one character"):
+        read(GOOD, separator=separator)
+
+
+@pytest.mark.parametrize("path", ["~nobody-of-this-name/x.csv", "a" * 5000, "a\0b", "."])
+def test_path_that_names_no_file_is_one_line(read, path):
+    with pytest.raises(DataError, match=r"^data\.path: "):
+        read(GOOD, path=path)
+
+
+def test_name_of_a_file_is_no_pattern(read, tmp_path):
+    (tmp_path / "bars[1].csv").write_text(GOOD)
+    (tmp_path / "bars1.csv").write_text(GOOD + "2024-03-04T14:33:00Z,101,103,101,102,9\n")
+    ((bars, _),) = read(GOOD, path=str(tmp_path / "bars[1].csv"))
+    assert len(bars) == 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"stamp": "open", "bar_seconds": 1e300}, "data.bar_seconds: expected float or none >= 1e-09 <= 3.16224e"),
+        ({"stamp": "open", "bar_seconds": 1e-12}, "data.bar_seconds: expected float or none >= 1e-09"),
+        ({"symbol": " "}, "data.symbol: expected a name, found ' '"),
+        ({"symbol": "a\nb"}, "data.symbol: expected a name"),
+    ],
+)
+def test_setting_out_of_range_names_itself(read, settings, message):
+    with pytest.raises(UsageError, match=message):
+        read(GOOD, **settings)
+
+
+@pytest.mark.parametrize("text", ["25:00", "x", "9"])
+def test_wrong_close_time_names_its_setting(read, text):
+    with pytest.raises(UsageError, match="data.close_time: expected a time as HH:MM"):
+        read("ts,open,high,low,close,volume\n2024-03-04,1,2,0.5,1.5,10\n", close_time=text)

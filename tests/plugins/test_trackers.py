@@ -3,7 +3,7 @@
 import pytest
 
 from bellmark.component import make
-from bellmark.errors import PluginError, RunError
+from bellmark.errors import PluginError, RunError, UsageError
 from bellmark.plugins.trackers import TRACKERS, Jsonl
 from bellmark.run import Run
 
@@ -56,3 +56,28 @@ def test_settings_decide_equality_not_the_bound_run(tmp_path):
     bound = Jsonl()
     bound.start(Run(tmp_path))
     assert bound == Jsonl() and [Jsonl] == TRACKERS
+
+
+@pytest.mark.parametrize(
+    "file", ["metrics.jsonl", "profile.toml", "./x/../manifest.json", "checkpoints/index.json", "report.json", "../other/metrics.jsonl"]
+)
+def test_file_of_a_run_itself_is_refused_and_left_as_it_was(tmp_path, file):
+    for run in ("mine", "other"):
+        (tmp_path / run / "checkpoints").mkdir(parents=True)
+        (tmp_path / run / "x").mkdir()
+        (tmp_path / run / "profile.toml").write_text("schema_version = 1")
+    path = tmp_path / "mine" / file
+    path.write_text('{"schema_version":1,"epoch":1,"learner":0}\n')
+    with pytest.raises(UsageError, match="belongs to the run itself"):
+        Jsonl(file=file).start(Run(tmp_path / "mine"))
+    assert path.read_text() == '{"schema_version":1,"epoch":1,"learner":0}\n'
+
+
+@pytest.mark.parametrize("content", ["my notes\n", "ts,open\n1,2\n", "[1]\n[2]\n", "\x00\x01\n\n", "one line"])
+def test_file_that_holds_something_else_is_refused_and_left_as_it_was(tmp_path, content):
+    (tmp_path / "run").mkdir()
+    path = tmp_path / "bars.csv"
+    path.write_text(content)
+    with pytest.raises(UsageError, match="would be lost"):
+        Jsonl(file=str(path)).start(Run(tmp_path / "run"))
+    assert path.read_text() == content
