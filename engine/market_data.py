@@ -130,8 +130,15 @@ def _cached(key: _Key) -> MarketData:
         settings=profile.market,
         splits=splits.split_tape(compiled, profile.split.train, profile.split.validation, profile.split.embargo_bars),
         profile_hash=profile.hash,
-        warnings=[*compiled.notes, *table.notes],
+        warnings=[*compiled.notes, *table.notes, *_cost_warnings(profile.market)],
     )
+
+
+def _cost_warnings(settings: MarketSettings) -> list[str]:
+    names = ("spread_ticks", "slippage_ticks", "slippage_bps", "fee_per_contract", "fee_bps", "fee_minimum")
+    if any(getattr(settings, name) for name in names):
+        return []
+    return ["market: no spread, slippage or fee is set, so results after costs are results without costs"]
 
 
 def read_tape(profile: Profile) -> Tape:

@@ -71,7 +71,7 @@ def test_fixed_transitions_of_the_validation_part_are_the_same_for_a_seed_and_di
 
 def test_the_guard_can_name_the_plugins_of_a_run(tmp_path):
     found = assemble(profile_of(tmp_path), host()).plugins
-    assert found == {"feature": "builtin_plugins", "reward": "builtin_plugins", "loss": "builtin_plugins"}
+    assert found == {"features": "builtin_plugins", "reward": "builtin_plugins", "loss": "builtin_plugins"}
 
 
 def test_lanes_begin_their_first_episode_when_a_run_is_assembled(tmp_path):

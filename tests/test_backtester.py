@@ -296,7 +296,8 @@ def test_a_ruined_account_has_no_action_after_its_ruin():
     ("key", "value", "message"),
     [("start_equity", 1e11, r"market\.start_equity: expected float"), ("fee_minimum", 1e12, r"market\.fee_minimum: expected float"),
      ("fee_per_contract", 1e10, r"market\.fee_per_contract: expected float"), ("fee_bps", 1e12, r"market\.fee_bps: expected float"),
-     ("fee_per_contract", 4e9, "leaves the range of the accounts"), ("initial_margin_per_contract", 4e9, "leaves the range of the accounts")],
+     ("fee_per_contract", 4e9, "leaves the range of the accounts"),
+     ("initial_margin_per_contract", 4e9, "leaves the range of the accounts")],
 )  # fmt: skip
 def test_money_that_leaves_int64_is_refused_when_a_run_is_assembled(key, value, message):
     with pytest.raises(UsageError, match=message):

@@ -64,7 +64,9 @@ def collect(run: Any, backtests: Sequence[Any], metrics: Sequence[Metric] | None
             date(span[1]),
             bars,
         ),
-        "part": {"split": str(first.split), "start_ns": span[0], "end_ns": span[1], "bars": bars},
+        "part": {
+            "split": str(first.split), "start_ns": span[0], "end_ns": span[1], "bars": bars, "symbols": list(accounts[0].curve.symbols),
+        },
         "start_equity": float(accounts[0].curve.equity[0]),
         "currency": str(getattr(first, "currency", "") or "account currency"),
         "periods_per_year": float(first.periods_per_year),
@@ -129,9 +131,11 @@ def _middle(learners: Sequence[Account]) -> Account | None:
 
 
 def _command(run: Any, backtest: Any) -> str:
-    """The command without the run's own name, which may differ between two equal runs."""
-    words = str(backtest.command).split(" ")
-    return " ".join("RUN" if run is not None and word == run.name else word for word in words)
+    """What makes these results again. RUN stands for the run's own name, which may differ between two equal runs."""
+    if run is None:
+        return str(backtest.command)
+    part = "" if backtest.split == "test" else f" --split {backtest.split}"
+    return f"bellmark train RUN/profile.toml --name NEW && bellmark report NEW{part}"
 
 
 def _provenance(manifest: Mapping[str, Any], command: str, backtest: Any, seeds: Mapping[int, int]) -> dict[str, Any]:
