@@ -234,7 +234,8 @@ def report(
     for result in backtests:
         if result.kind == "policy":
             _note_look("report", found.path.parent, found.profile, found.profile.configuration_hash, result)
-    return build(found, backtests, Path(folder) if folder is not None else found.path)
+    reports = tuple(found.profile.reports.values()) or None
+    return build(found, backtests, Path(folder) if folder is not None else found.path, reports)
 
 
 def load_run(run: str | Path, *, runs: str | Path = "runs") -> TrainedRun:

@@ -143,8 +143,8 @@ class Assembly:
         runner = self._runner(split)
         best_LP, parameter_LP = checkpoint.arrays.get("parameter_best_LP"), runner.registry["parameter_LP"]
         if best_LP is None or best_LP.shape != parameter_LP.shape:
-            found = "nothing" if best_LP is None else best_LP.shape
-            raise RunError(f"{checkpoint.path}: buffer 'parameter_best_LP': expected {parameter_LP.shape}, found {found}")
+            shape = "nothing" if best_LP is None else best_LP.shape
+            raise RunError(f"{checkpoint.path}: buffer 'parameter_best_LP': expected {parameter_LP.shape}, found {shape}")
         parameter_LP[:] = best_LP
         record = runner.run()
         command = f"bellmark backtest {run.name}" + ("" if split == "test" else f" --split {split}")

@@ -21,6 +21,8 @@ from typing import Any
 from bellmark.errors import InternalError, RunError
 
 SCHEMA_VERSION = 1
+OWN_FILES = ("profile.toml", "manifest.json", "metrics.jsonl", "timing.jsonl", "checkpoints", "backtests", ".lock")
+"""What a run keeps in its folder: nobody else writes there."""
 _RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])", re.IGNORECASE)
 _LONGEST_NAME_BYTES = 120
 

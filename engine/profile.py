@@ -61,6 +61,7 @@ class Profile:
     learners: settings.LearnersSettings
     baselines: dict[str, Any]
     trackers: dict[str, Any]
+    reports: dict[str, Any]
     run: settings.RunSettings
     uses: dict[str, str] = field(repr=False)
     origins: dict[KeyPath, str] = field(repr=False)
@@ -90,8 +91,8 @@ class Profile:
 
     @cached_property
     def configuration_hash(self) -> str:
-        """Like `hash`, without the seeds, the baselines and the trackers: what counts as one configuration among the trials."""
-        return self._hash_without("run", "learners", "baselines", "trackers")
+        """Like `hash`, without seeds, baselines, trackers and reports: what counts as one configuration among the trials."""
+        return self._hash_without("run", "learners", "baselines", "trackers", "reports")
 
     def differences(self, other: Profile) -> list[str]:
         """The keys whose values differ, as `trainer.batch: 64 here, 32 there`; [run] is left out."""

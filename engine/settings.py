@@ -245,6 +245,7 @@ LABELLED: dict[str, str] = {
     "losses": "loss",
     "baselines": "strategy",
     "trackers": "tracker",
+    "reports": "report",
 }
 """Sections that hold any number of components under labels of the user: section -> kind."""
 
@@ -271,6 +272,7 @@ ORDER: tuple[str, ...] = (
     "learners",
     "baselines",
     "trackers",
+    "reports",
     "run",
 )
 """Every section in the order in which data pass through them."""

@@ -185,3 +185,30 @@ def test_overrides_of_the_api_are_checked_and_named(tmp_path):
     with pytest.raises(UsageError, match=r"argument: trainer.batch: expected int >= 1, found str 'x'"):
         bellmark.train("smoke", overrides={"trainer.batch": "x"}, runs=tmp_path)
     assert list(Path(tmp_path).iterdir()) == []
+
+
+def test_a_report_of_a_plugin_named_in_the_profile_is_written(tmp_path, monkeypatch):
+    (tmp_path / "plugs").mkdir()
+    (tmp_path / "plugs" / "line.py").write_text(
+        "from typing import ClassVar\n"
+        "from bellmark.component import Report, component\n"
+        "from bellmark.hookspecs import hookimpl\n"
+        "@component\n"
+        "class Line(Report):\n"
+        '    """The verdict alone."""\n'
+        '    name: ClassVar[str] = "line"\n'
+        "    def write(self, content, folder):\n"
+        '        path = folder / "line.txt"\n'
+        '        path.write_text(content["verdict"]["sentence"])\n'
+        "        return path\n"
+        "@hookimpl\n"
+        "def bellmark_reports():\n"
+        "    return [Line]\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setenv("BELLMARK_PLUGINS", str(tmp_path / "plugs"))
+    changes = {"reports.line.use": "line", "reports.html": False, "trainer.epochs": 1}
+    run = bellmark.train("smoke", overrides=changes, runs=tmp_path / "runs")
+    files = bellmark.report(run)
+    assert sorted(files) == ["json", "line", "markdown"]
+    assert files["line"].read_text().startswith("On the unseen test part")

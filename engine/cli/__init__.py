@@ -44,7 +44,8 @@ class Command(click.Command):
     """A command with the common options and a help text that keeps its example as it is written."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, context_settings={**HELP_NAMES, **options.pop("context_settings", {})}, **options)
+        options["context_settings"] = {**HELP_NAMES, **options.get("context_settings", {})}
+        super().__init__(*arguments, **options)
         self.params.append(traceback_option())
 
 
@@ -54,7 +55,8 @@ class Group(click.Group):
     command_class = Command
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, context_settings={**HELP_NAMES, **options.pop("context_settings", {})}, **options)
+        options["context_settings"] = {**HELP_NAMES, **options.get("context_settings", {})}
+        super().__init__(*arguments, **options)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         try:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from bellmark.component import Report
-from bellmark.errors import BellmarkError, PluginError
+from bellmark.errors import BellmarkError, PluginError, UsageError
+from bellmark.files import OWN_FILES
 
 
 def build(run: Any, backtests: Sequence[Any], folder: Path | str, reports: Iterable[Report] | None = None) -> dict[str, Path]:
@@ -30,6 +31,13 @@ def default_reports() -> list[Report]:
     from bellmark.host import host
 
     return [host().get("report", name)() for name in ("html", "json", "markdown")]  # type: ignore[misc]
+
+
+def file_in(folder: Path, name: str) -> Path:
+    """The file of a report in its folder: a plain name that is none of the run's own files."""
+    if Path(name).name != name or name in (*OWN_FILES, ""):
+        raise UsageError(f"reports: expected a plain file name that is none of the run's own, found '{name}'")
+    return folder / name
 
 
 def _write(report: Report, content: dict[str, Any], folder: Path) -> Path:

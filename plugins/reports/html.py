@@ -16,7 +16,9 @@ class Html(Report):
     def write(self, content: dict[str, Any], folder: Path) -> Path:
         """Writes the file and returns its path."""
         from bellmark.files import write_atomically
+        from bellmark.reporting import file_in
         from bellmark.reporting.html import html_text
 
-        write_atomically(folder / self.file, html_text(content))
-        return folder / self.file
+        path = file_in(folder, self.file)
+        write_atomically(path, html_text(content))
+        return path

@@ -16,6 +16,8 @@ class Json(Report):
     def write(self, content: dict[str, Any], folder: Path) -> Path:
         """Writes the file and returns its path."""
         from bellmark.files import write_json
+        from bellmark.reporting import file_in
 
-        write_json(folder / self.file, content)
-        return folder / self.file
+        path = file_in(folder, self.file)
+        write_json(path, content)
+        return path

@@ -16,7 +16,9 @@ class Markdown(Report):
     def write(self, content: dict[str, Any], folder: Path) -> Path:
         """Writes the file and returns its path."""
         from bellmark.files import write_atomically
+        from bellmark.reporting import file_in
         from bellmark.reporting.markdown import markdown_text
 
-        write_atomically(folder / self.file, markdown_text(content))
-        return folder / self.file
+        path = file_in(folder, self.file)
+        write_atomically(path, markdown_text(content))
+        return path

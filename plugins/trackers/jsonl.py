@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 
 from bellmark.component import Tracker, component, setting
 from bellmark.errors import PluginError, UsageError
-
-_OF_THE_RUN = ("profile.toml", "manifest.json", "metrics.jsonl", "timing.jsonl", "checkpoints", "backtests", ".lock")
+from bellmark.files import OWN_FILES
 
 
 @component
@@ -53,8 +52,8 @@ def _refuse_foreign(path: Path, run: Path) -> None:
 
     where = Path(os.path.normpath(path))
     inside = where.relative_to(os.path.normpath(run)).parts if where.is_relative_to(os.path.normpath(run)) else ()
-    if (inside and (inside[0] in _OF_THE_RUN or inside[0].startswith("report."))) or (path.parent / "profile.toml").exists() and (
-        path.name in _OF_THE_RUN
+    if (inside and (inside[0] in OWN_FILES or inside[0].startswith("report."))) or (path.parent / "profile.toml").exists() and (
+        path.name in OWN_FILES
     ):
         raise UsageError(f"tracker jsonl: file: {path} belongs to the run itself; name another file")
     if not path.exists():

@@ -290,3 +290,11 @@ def test_only_the_report_imports_bokeh_and_only_when_it_draws():
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert found.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "profile.toml", "../x.html", "a/b.html", "/tmp/x", ""])
+def test_a_report_file_outside_its_folder_or_over_a_file_of_the_run_is_refused(synthetic, tmp_path, name):
+    for cls in REPORTS:
+        with pytest.raises(UsageError, match="expected a plain file name that is none of the run's own"):
+            build(synthetic.run(), synthetic.typical(60), tmp_path / "out", [cls(file=name)])
+    assert not list((tmp_path / "out").iterdir())
