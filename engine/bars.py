@@ -91,7 +91,8 @@ def check(bars: Bars, allow_negative_prices: bool = False) -> None:
         _check_inside(bars, name)
     _refuse(bars, bars.volume < 0, lambda t: f"volume is {bars.volume[t]:g}, expected 0 or more")
     _refuse(bars, np.isinf(bars.volume), lambda t: f"volume is {_shown(bars.volume[t])}, expected a number")
-    backwards_T = np.concatenate([[False], np.diff(bars.ts_event) <= 0])
+    # compared, not subtracted: the difference of stamps that wrapped around int64 looks like a step forwards
+    backwards_T = np.concatenate([[False], bars.ts_event[1:] <= bars.ts_event[:-1]])
     _refuse(bars, backwards_T, lambda t: f"stamp {clock.text(bars.ts_event[t])} does not come after {clock.text(bars.ts_event[t - 1])}")
 
 
@@ -110,8 +111,7 @@ def _check_inside(bars: Bars, name: str) -> None:
 
 def in_order(bars: Bars) -> Bars:
     """The bars without identical duplicates, which are counted; rows of one stamp that disagree and rows out of order are refused."""
-    step_T = np.diff(bars.ts_event)
-    if np.all(step_T > 0):
+    if np.all(bars.ts_event[1:] > bars.ts_event[:-1]):
         return bars
     # Rows with one stamp may be apart: they are compared in time order, kept in file order.
     order = np.argsort(bars.ts_event, kind="stable")
@@ -134,7 +134,7 @@ def in_order(bars: Bars) -> Bars:
     keep_T = np.ones(len(bars), np.bool_)
     keep_T[later[shared & equal]] = False
     kept = bars.take(keep_T)
-    backwards = np.flatnonzero(np.diff(kept.ts_event) <= 0)
+    backwards = np.flatnonzero(kept.ts_event[1:] <= kept.ts_event[:-1])
     if backwards.size:
         t = int(backwards[0]) + 1
         before, after = clock.text(kept.ts_event[t - 1]), clock.text(kept.ts_event[t])

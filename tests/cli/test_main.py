@@ -1,6 +1,5 @@
 """The program: quick help, one line an error, exit codes."""
 
-import os
 import re
 import subprocess
 import sys
@@ -38,19 +37,13 @@ def test_every_command_that_prints_a_result_has_json():
             assert any("--json" in option.opts for option in command.params), f"{name} has no --json"
 
 
-def test_help_loads_nothing_heavy_and_is_quick():
+def test_help_loads_nothing_heavy():
+    """What makes it quick; benchmarks/start_up.py says how quick."""
     code = "import sys; from bellmark.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
     code += "print(sorted(sys.modules), file=sys.stderr)"
-    best = 9.0
-    for _ in range(5):
-        before = os.times()
-        done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
-        after = os.times()
-        # processor time: help waits for nothing, and the clock on the wall also counts what else the machine does
-        best = min(best, after.children_user - before.children_user + after.children_system - before.children_system)
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     loaded = set(re.findall(r"'(\w+)'", done.stderr))
     assert not loaded & {"rich", "numpy", "pydantic", "numba", "polars", "pluggy", "scipy", "bokeh", "jinja2"}
-    assert best < 0.15
 
 
 def test_version_goes_to_stdout(process):

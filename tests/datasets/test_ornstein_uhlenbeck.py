@@ -148,3 +148,8 @@ def test_band_of_no_market_is_refused(values):
 def test_band_of_an_absurd_cost_is_refused():
     with pytest.raises(UsageError, match="the band is above 100 sigma"):
         no_trade_band(0.9999, 0.01, 50.0)
+
+
+def test_a_path_that_runs_out_of_the_clock_is_refused_and_does_not_wrap_around():
+    with pytest.raises(DataError, match="does not come after"):
+        compile_tape(market(bars=120_000, bar_seconds=86_400).read(), cached=False)
