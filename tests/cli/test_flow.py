@@ -108,6 +108,7 @@ def test_datasets_list_and_show(bellmark):
     assert wrong.code == 2 and wrong.errors[0].startswith("error: csv.path: expected str, found nothing")
 
 
+@pytest.mark.slow
 def test_demo_goes_all_the_way_and_says_where_the_report_is(bellmark):
     result = bellmark("demo", *SMALL, "--seed", "3")
     assert result.code == 0, result.err
@@ -116,6 +117,7 @@ def test_demo_goes_all_the_way_and_says_where_the_report_is(bellmark):
     assert "(seed 3)" in result.out and "(seed 4)" in result.out
 
 
+@pytest.mark.slow
 def test_es_minute_bars_train_and_backtest(shared, bellmark, tmp_path):
     script = [sys.executable, "-P", str(ROOT / "examples" / "es_minute_bars.py"), str(shared / "data" / "01_es_minute_lean")]
     made = subprocess.run(script, capture_output=True, text=True, cwd=tmp_path, check=True)

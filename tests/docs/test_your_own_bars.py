@@ -31,6 +31,7 @@ def minutes():
         yield from (f"{opening + datetime.timedelta(minutes=minute):%Y-%m-%d %H:%M:%S}" for minute in range(390))
 
 
+@pytest.mark.slow
 def test_both_profiles_train_as_they_stand(tmp_path, monkeypatch):
     assert set(PROFILES) == {"daily.toml", "minute.toml"}
     monkeypatch.chdir(tmp_path)
