@@ -81,12 +81,6 @@ def split(features: Sequence[tuple[str, Feature]]) -> tuple[list[tuple[str, Feat
     return market, portfolio
 
 
-def column_names(features: Sequence[tuple[str, Feature]]) -> tuple[str, ...]:
-    """The labels in the order of the observation's columns: market features first, then portfolio features."""
-    market, portfolio = split(features)
-    return tuple(label for label, _ in [*market, *portfolio])
-
-
 def assemble(features: Sequence[tuple[str, Feature]], tape: Tape) -> MarketFeatures:
     """Computes the market features among `features` (portfolio features are left to the environment) for every symbol of a tape.
 

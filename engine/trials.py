@@ -84,12 +84,3 @@ def count(trials: Sequence[Trial], data_hash: str, first_ns: int, last_ns: int) 
         if trial.data_hash == data_hash and trial.first_ns <= last_ns and trial.last_ns >= first_ns:
             tried |= {(trial.configuration_hash, seed) for seed in trial.seeds or (None,)}
     return len(tried)
-
-
-def count_configurations(trials: Sequence[Trial], data_hash: str, first_ns: int, last_ns: int) -> int:
-    """Distinct configurations that touched a window, whatever their seeds; see `count`."""
-    return len({
-        trial.configuration_hash
-        for trial in trials
-        if trial.data_hash == data_hash and trial.first_ns <= last_ns and trial.last_ns >= first_ns
-    })  # fmt: skip

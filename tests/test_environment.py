@@ -317,3 +317,24 @@ def test_lots_whose_spread_fee_or_margin_leave_int64_are_refused():
     for field in ("half_spread", "margin_per_lot", "fee_per_lot"):
         with pytest.raises(UsageError, match="one lot at .* quanta with its fees and margin leaves the range"):
             size_limit(instrument, 1000, list((costs | {field: 2**62}).values()))
+
+
+@pytest.mark.parametrize(
+    ("kind", "function", "name"),
+    [("feature", "lane", "previous_equity"), ("sizing", "target", "fill_lots"), ("action_mask", "allowed", "order_lots"),
+     ("execution", "fill", "fill_fee")],
+)  # fmt: skip
+def test_a_function_is_not_offered_what_does_not_exist_yet_when_it_is_called(kind, function, name):
+    from typing import ClassVar
+
+    from bellmark.component import KINDS, component
+    from bellmark.lane import LanePart
+
+    space = {}
+    exec(f"def early({name}):\n    return 0", space)
+    members = {"name": "early", "__annotations__": {"name": ClassVar[str]}, function: staticmethod(space["early"])}
+    part = LanePart("early", component(type("Early", (KINDS[kind],), members))(), "mine")
+    field = {"feature": "features", "sizing": "sizing", "action_mask": "masks", "execution": "execution"}[kind]
+    parts = replace(data_of().parts, **{field: (part,) if field.endswith("s") else part})
+    with pytest.raises(PluginError, match=f"plugin 'mine': {kind} 'early'.{function}: no argument named '{name}'"):
+        LaneCode(parts).step_text(("a",))

@@ -10,7 +10,7 @@ from bellmark import codegen
 from bellmark import testing_market as testing
 from bellmark.component import Feature, component, setting
 from bellmark.errors import DataError, PluginError, UsageError
-from bellmark.features import MarketFeatures, assemble, column_names, fit_normalisation
+from bellmark.features import MarketFeatures, assemble, fit_normalisation
 from bellmark.plugins.features import EquityReturn, LogReturn, SessionSine
 
 
@@ -115,7 +115,6 @@ def test_several_symbols_have_their_own_start_state_and_padding() -> None:
 
 def test_portfolio_features_come_last_and_are_left_to_the_environment() -> None:
     features = [("account", EquityReturn()), ("log", LogReturn()), ("again", LogReturn(window=2))]
-    assert column_names(features) == ("log", "again", "account")
     assert assemble(features, testing.make_tape([1, 2, 3, 4])).labels == ("log", "again")
     assert assemble(features[:1], testing.make_tape([1, 2])).feature_STF.shape == (1, 2, 0)
 

@@ -1,12 +1,14 @@
 """What training and backtests of a profile share: read anew, so that an edit of data or code within a process is seen."""
 
+from dataclasses import replace
 from datetime import date, timedelta
 
 import numpy as np
 import pytest
 
 import bellmark
-from bellmark.errors import RunError
+from bellmark import tape
+from bellmark.errors import DataError, RunError
 from bellmark.market_data import load_market_data
 from bellmark.plugins.features import log_return
 from bellmark.profile import load_profile
@@ -70,3 +72,35 @@ def test_a_run_is_not_backtested_on_other_bars_than_it_was_trained_on(profile_pa
     write_bars(tmp_path / "bars.csv", seed=2)
     with pytest.raises(RunError, match="its data have changed since it was trained: expected hash"):
         bellmark.backtest(run)
+
+
+@pytest.mark.parametrize("key", ["spread_ticks", "slippage_ticks", "slippage_bps", "fee_per_contract", "fee_bps", "fee_minimum"])
+def test_a_market_without_costs_says_so_and_one_with_any_cost_does_not(profile_path, key):
+    free = {name: (0.0, "test") for name in ("market.spread_ticks", f"market.{key}")}
+    assert any("without costs" in text for text in load_market_data(load_profile(profile_path, options=free)).warnings)
+    costly = free | {f"market.{key}": (1.0, "test")}
+    assert not any("without costs" in text for text in load_market_data(load_profile(profile_path, options=costly)).warnings)
+
+
+def test_symbols_of_several_currencies_are_refused(profile_path, monkeypatch):
+    profile = load_profile(profile_path)
+    ((bars, instrument),) = profile.data.read()
+    other = replace(bars, symbol="Y"), replace(instrument, symbol="Y", currency="EUR")
+    monkeypatch.setattr(type(profile.data), "read", lambda self: [(bars, instrument), other])
+    with pytest.raises(DataError, match="expected symbols of one currency, found USD, EUR"):
+        load_market_data(profile)
+
+
+def test_results_name_the_currency_and_the_session_that_years_are_counted_by(profile_path):
+    result = bellmark.backtest("flat", profile=profile_path, overrides={"instrument.currency": "EUR"}, runs=profile_path.parent / "runs")
+    assert (result.currency, result.session) == ("EUR", "one bar a session")
+    assert load_market_data(load_profile("ou", options={"data.bars": (3000, "test")})).session_text == "around the clock"
+
+
+def test_a_tape_that_other_code_made_is_not_served(profile_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(tape.Tape, "save", lambda self, path: asked.append(path.name))
+    for code in ("one", "two"):
+        monkeypatch.setattr(tape, "_code_hash", lambda code=code: code)
+        load_market_data(load_profile(profile_path))
+    assert len(set(asked)) == 2

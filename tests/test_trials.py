@@ -37,7 +37,6 @@ def test_count_takes_distinct_configurations_and_seeds_of_overlapping_windows(tm
     trials.append(tmp_path, made)
     found = trials.read(tmp_path)
     assert trials.count(found, "d", 100, 200) == 3 + 1
-    assert trials.count_configurations(found, "d", 100, 200) == 2
     assert trials.count(found, "d", 0, 99) == 0
 
 

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -95,6 +96,11 @@ def test_strategy_backtest_says_every_number(bellmark):
     document = bellmark("backtest", "no_trade_band", "--profile", "smoke", "--json").json
     assert [account["label"] for account in document["accounts"]] == ["no_trade_band"]
     assert document["part"]["split"] == "test"
+    deepest = document["accounts"][0]["drawdowns"][0]
+    printed = bellmark("backtest", "no_trade_band", "--profile", "smoke").out
+    for stamp in (deepest["peak_ns"], deepest["valley_ns"]):
+        assert str(np.datetime64(stamp, "ns"))[:10] in printed
+    assert f"{deepest['depth']:.2%}" in printed
     missing = bellmark("backtest", "no_trade_band")
     assert missing.code == 2 and "expected a profile that says the data and the market (--profile)" in missing.errors[0]
 
