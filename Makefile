@@ -1,9 +1,11 @@
 # Every target sets up the environment by itself when it is missing or older than pyproject.toml.
 #   make demo        real daily bars, four learners, backtest, report
 #   make test        under 6 minutes; make test-all adds the long studies; make test-gpu needs a GPU
+# JOBS=N runs tests in N processes; a file stays in one of them, which shares its compiled code.
 # VENV=DIR takes another environment, PYTHON=FILE an interpreter that has everything already (nothing is set up then).
 
 VENV ?= .venv
+JOBS ?= 2
 SYSTEM_PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	"$$name" -c 'import sys; raise SystemExit(not (3, 11) <= sys.version_info < (3, 15))' >/dev/null 2>&1 && echo "$$name" && break; done)
 
@@ -22,10 +24,10 @@ demo: $(DEMO_READY)
 	@$(PYTHON) -P -m bellmark demo $(ARGS)
 
 test: $(TEST_READY)
-	@$(PYTEST) -m "not slow and not gpu" $(ARGS)
+	@$(PYTEST) -m "not slow and not gpu" -n $(JOBS) --dist loadfile $(ARGS)
 
 test-all: $(TEST_READY)
-	@$(PYTEST) -m "not gpu" $(ARGS)
+	@$(PYTEST) -m "not gpu" -n $(JOBS) --dist loadfile $(ARGS)
 
 test-gpu: $(TEST_READY)
 	@$(PYTEST) -m gpu $(ARGS)

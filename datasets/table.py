@@ -6,6 +6,7 @@ twice or never is an error, and so is a cell that is not a number.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bellmark import clock
-from bellmark.bars import Bars, check, in_order
+from bellmark.bars import OPTIONAL, Bars, check, in_order
 from bellmark.component import Dataset, component, setting
 from bellmark.datasets.stamps import stamps_of
 from bellmark.errors import DataError, PluginError, UsageError, did_you_mean
@@ -46,6 +47,18 @@ class TableDataset(Dataset):
     low_column: str = setting("low", "column of the low")
     close_column: str = setting("close", "column of the close")
     volume_column: str = setting("volume", "column of the volume; empty = unknown")
+    bid_column: str = setting("", "column of the bid at the close; empty = no quotes; bid and ask go together, as all eight do")
+    ask_column: str = setting("", "column of the ask at the close; empty = no quotes")
+    bid_open_column: str = setting("", "column of the bid at the open; empty = quotes at the close alone")
+    bid_high_column: str = setting("", "column of the highest bid; empty = quotes at the close alone")
+    bid_low_column: str = setting("", "column of the lowest bid; empty = quotes at the close alone")
+    ask_open_column: str = setting("", "column of the ask at the open; empty = quotes at the close alone")
+    ask_high_column: str = setting("", "column of the highest ask; empty = quotes at the close alone")
+    ask_low_column: str = setting("", "column of the lowest ask; empty = quotes at the close alone")
+    halted_column: str = setting("", "column that says where trading is halted (1, 0, true, false; an empty cell = no); empty = never")
+    funding_rate_column: str = setting("", "column of the funding rate settled in a bar (0.0001; an empty cell = none); empty = no funding")
+    funding_mark_column: str = setting("", "column of the price at which funding is settled; empty, and an empty cell = the close")
+    roll_price_column: str = setting("", "column of the next contract's price where a future is rolled at the close; empty = no rolls")
     tick_size: float = setting(0.0, "smallest price step; 0 = prices have no grid", ge=0.0, unit="price")
     contract_multiplier: float = setting(1.0, "value of one price unit of one contract", gt=0.0, unit="currency")
     lot_size: float = setting(1.0, "contracts, shares or coins in one lot", gt=0.0, unit="units")
@@ -88,7 +101,7 @@ class TableDataset(Dataset):
 
     def _columns(self, frame: polars.DataFrame, path: Path) -> dict[str, str]:
         wanted = {"stamp": self.stamp_column, **{name: getattr(self, f"{name}_column") for name in PRICES}}
-        wanted |= {name: column for name, column in (("volume", self.volume_column), ("symbol", self.symbol_column)) if column}
+        wanted |= {name: column for name in ("volume", "symbol", *OPTIONAL) if (column := getattr(self, f"{name}_column"))}
         return {name: _found(frame.columns, column, f"{path}: data.{name}_column") for name, column in wanted.items()}
 
     def _bars(self, frame: polars.DataFrame, names: dict[str, str], path: Path) -> Bars:
@@ -99,7 +112,28 @@ class TableDataset(Dataset):
             if missing.size:
                 raise DataError(f"{path}: data row {missing[0] + 1} (the header not counted): {names[name]!r} is missing or NaN")
         volume = self._numbers(frame[names["volume"]], path) if "volume" in names else np.full(frame.height, np.nan)
-        return Bars.from_prices("", ts_T, columns, volume, str(path))
+        extras: dict[str, Any] = {
+            name: self._flags(frame[names[name]], path) if name == "halted" else self._numbers(frame[names[name]], path)
+            for name in OPTIONAL
+            if name in names
+        }
+        return replace(Bars.from_prices("", ts_T, columns, volume, str(path)), **extras)
+
+    def _flags(self, column: polars.Series, path: Path) -> NDArray[np.bool_]:
+        import polars as pl
+
+        if column.dtype == pl.Boolean:
+            return column.fill_null(False).to_numpy().astype(np.bool_)
+        text = column.cast(pl.String).str.strip_chars().str.to_lowercase().fill_null("")
+        on = text.is_in(["1", "1.0", "true"])
+        wrong = (~on & ~text.is_in(["", "0", "0.0", "false"])).arg_true()
+        if len(wrong):
+            row = int(wrong[0])
+            raise DataError(
+                f"{path}: data row {row + 1} (the header not counted), column {column.name!r}: expected 0, 1, true or false, "
+                f"found {column[row]!r}"
+            )
+        return on.to_numpy().astype(np.bool_)
 
     def _numbers(self, column: polars.Series, path: Path) -> NDArray[np.float64]:
         import polars as pl
@@ -159,8 +193,6 @@ class TableDataset(Dataset):
 
 
 def _named(bars: Bars, symbol: str) -> Bars:
-    from dataclasses import replace
-
     return replace(bars, symbol=symbol)
 
 

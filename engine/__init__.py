@@ -15,11 +15,46 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bellmark.api import backtest, evaluate, load_dataset, load_run, report, train
+    from bellmark.api import (
+        backtest,
+        baselines,
+        decisions,
+        equity,
+        evaluate,
+        export,
+        fills,
+        load_dataset,
+        load_run,
+        prove,
+        rejections,
+        report,
+        signals,
+        sweep,
+        trades,
+        train,
+    )
 
     __version__: str
 
-__all__ = ["__version__", "backtest", "evaluate", "load_dataset", "load_run", "report", "train"]
+__all__ = [
+    "__version__",
+    "backtest",
+    "baselines",
+    "decisions",
+    "equity",
+    "evaluate",
+    "export",
+    "fills",
+    "load_dataset",
+    "load_run",
+    "prove",
+    "rejections",
+    "report",
+    "signals",
+    "sweep",
+    "trades",
+    "train",
+]
 
 
 def __getattr__(name: str) -> Any:

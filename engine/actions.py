@@ -121,6 +121,13 @@ class ActionSpace:
         level = int(np.argmin(np.abs(np.array(self.exposures))))
         return level * self.sizes[1] * self.sizes[2]
 
+    @property
+    def rule_order(self) -> tuple[int, int]:
+        """Order type and urgency of rule strategies, which choose exposures alone: market and normal where they are among the actions."""
+        order_type = "market" if "market" in self.order_types else self.order_types[0]
+        urgency = "normal" if "normal" in self.urgencies else self.urgencies[0]
+        return ORDER_TYPES.index(order_type), URGENCIES.index(urgency)
+
     def decode(self, action: int) -> Action:
         """Exposure, order type and urgency of a joint action."""
         if not 0 <= action < self.A:

@@ -1,4 +1,4 @@
-"""The public typed API: `train, backtest, evaluate, report, load_run, load_dataset`. The command line is a thin layer over it.
+"""The public typed API: train, backtest, evaluate, report; sweeps, proofs, signals and ledgers. The command line is a thin layer over it.
 
     import bellmark
     run = bellmark.train("demo", overrides={"learners.count": 2}, seed=7)
@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bellmark import trials
 from bellmark.errors import RunError, UnknownNameError, UsageError, did_you_mean, known_list
-from bellmark.files import json_line, sha256_of
 from bellmark.profile import Profile, load_profile
 from bellmark.run import Run, find_run, latest_run, manifest_of, run_name
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from bellmark.assembly import Assembly
     from bellmark.component import Metric, Strategy
     from bellmark.results import Backtest
+    from bellmark.sweeping import Sweep
 
 Progress = Callable[..., None]
 SPLITS = ("train", "validation", "test")
@@ -137,34 +138,114 @@ def backtest(
     overrides: Mapping[str, Any] | None = None,
     sets: Sequence[str] = (),
     runs: str | Path | None = None,
+    keep_values: bool = False,
 ) -> Backtest:
     """Runs a trained policy or a rule strategy over one part of the data, `test` unless told otherwise.
 
     `subject` is a run (or its name or folder), a strategy instance, or the name of a strategy; a strategy needs a profile, which says the
     data and the market rules. A name that is both is taken as the run. A strategy given by name has the settings of [baselines.NAME] where
-    the profile has such a table, else its defaults.
+    the profile has such a table, else its defaults. `keep_values` keeps the value of each action of a policy at each bar, for `decisions`.
     """
     from bellmark.assembly import backtest_run, backtest_strategy
 
-    if split not in SPLITS:
-        raise UsageError(f"split: expected one of {', '.join(SPLITS)}, found '{split}'{did_you_mean(split, SPLITS)}")
-    run, strategy = _subject(subject, runs or "runs")
+    _check_split(split)
+    run = _run_of(subject, runs or "runs")
     if run is not None:
-        if profile is not None or overrides or sets:
-            raise UsageError(f"run '{run.name}': a run is backtested with its own profile; a profile goes with a strategy")
-        result = backtest_run(run, split=split)
+        _refuse_profile_of_run(run, profile, overrides, sets)
+        result = backtest_run(run, split, keep_values)
         _note_look("backtest", run.path.parent, run.profile, run.profile.configuration_hash, result)
         return result
-    if profile is None:
-        raise UsageError(f"strategy '{strategy.name}': expected a profile that says the data and the market (--profile), found none")
-    resolved = resolve_profile(profile, overrides=overrides, sets=sets, runs=runs)
-    if isinstance(subject, str):
-        named = resolved.baselines.get(subject)
-        strategy = named if type(named) is type(strategy) else strategy
-    result = backtest_strategy(strategy, resolved, split=split)
-    configuration = sha256_of(json_line([resolved.configuration_hash, result.name, result.settings]))
+    resolved = _profile_for(subject, profile, overrides, sets, runs)
+    result = backtest_strategy(_strategy_of(subject, resolved), resolved, split=split)
+    configuration = trials.configuration(resolved.configuration_hash, result.name, result.settings)
     _note_look("backtest", Path(resolved.run.folder), None, configuration, result)
     return result
+
+
+def sweep(
+    strategy: Strategy | str,
+    sweeps: Sequence[str],
+    *,
+    profile: str | Path | Profile,
+    rank: str = "sharpe_ratio",
+    split: str = "train",
+    overrides: Mapping[str, Any] | None = None,
+    sets: Sequence[str] = (),
+    runs: str | Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Sweep:
+    """Runs a rule strategy with every combination of `sweeps` and ranks them by a metric; a missing value ranks last.
+
+    `sweeps` are texts `KEY=START:STOP:STEP` or `KEY=a,b,c`; KEY is a setting of the strategy, market.NAME or sizing.NAME. The settings are
+    chosen on `split`, so it is train unless told otherwise. Every combination is added to the list of trials; the deflated Sharpe ratio of
+    the best counts all that were ever tried on these bars. `polars.DataFrame(result.columns())` is the table.
+
+    Example: `bellmark.sweep("sma_cross", ["fast=5:50:5", "slow=20:200:20"], profile="demo").best`.
+    """
+    from bellmark import sweeping
+
+    resolved = resolve_profile(profile, overrides=overrides, sets=sets, runs=runs)
+    return sweeping.run(strategy, resolved, sweeps, rank, split, progress=progress)
+
+
+def prove(
+    subject: Run | Strategy | str | Path,
+    *,
+    profile: str | Path | Profile | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    sets: Sequence[str] = (),
+    runs: str | Path | None = None,
+) -> list[str]:
+    """Proves that nothing that a run or a strategy goes by depends on later bars; what was proven, and what was not, in lines.
+
+    Everything after some bars is replaced by noise, and what was computed up to them must stay the same bits: market features, the
+    decisions of a strategy; of a run, under random legal actions, portfolio features, masks and rewards; orders and accounts of both.
+    PluginError names what looked ahead and the first bar at which it shows. `subject` and `profile` are as in `backtest`.
+    """
+    from bellmark.host import host
+    from bellmark.market_data import load_market_data
+    from bellmark.testing_proof import prove as proven
+
+    run = _run_of(subject, runs or "runs")
+    if run is not None:
+        _refuse_profile_of_run(run, profile, overrides, sets)
+        return proven(load_market_data(run.profile, host()), None, list(run.profile.features.items()))
+    resolved = _profile_for(subject, profile, overrides, sets, runs)
+    strategy, features = _strategy_of(subject, resolved), list(resolved.features.items())
+    return proven(load_market_data(resolved, host()), strategy, features, plugin=host().plugin_of(type(strategy)))
+
+
+def signals(
+    run: Run | str | Path, data: str | Path = "test", *, learner: int | str | None = None, runs: str | Path | None = None
+) -> polars.DataFrame:
+    """What the policies of a run ask for on data: ts (UTC close), symbol, exposure, target_lots, order_lots, action, learner.
+
+    `data` is a part of the run's own data (train, validation, test, all), a CSV or Parquet file that is read with the settings of the run's
+    dataset, or a profile whose [data] is taken. `learner` is a number, or "all"; of several learners one must be named. The frame written
+    as CSV by `bellmark signals` is what the strategy `signals` backtests.
+    """
+    import polars
+
+    rows = signal_rows(signal_backtest(run, data, runs=runs), learner)
+    schema = {"ts": polars.String, "symbol": polars.String, "exposure": polars.Float64, "target_lots": polars.Int64}
+    schema |= {"order_lots": polars.Int64, "action": polars.String, "learner": polars.Int64}
+    frame = polars.DataFrame(list(rows), schema=schema)
+    stamp = polars.col("ts").str.strip_chars_end("Z").str.to_datetime(time_unit="ns").dt.replace_time_zone("UTC")
+    return frame.with_columns(stamp)
+
+
+def signal_backtest(run: Run | str | Path, data: str | Path = "test", *, runs: str | Path | None = None) -> Backtest:
+    """The backtest that the signals of a run on data come from; see `signals`."""
+    from bellmark import policy_signals
+
+    return policy_signals.signal_backtest(_found_run(run, runs), data)
+
+
+def signal_rows(result: Backtest, learner: int | str | None = None) -> list[dict[str, Any]]:
+    """The signals of a learner (a number, "all", or None for the only one) as plain rows."""
+    from bellmark import policy_signals
+
+    return list(policy_signals.signal_rows(result, policy_signals.chosen_learner(result, learner)))
 
 
 def baselines(run: Run, split: str = "test", policy: Backtest | None = None) -> list[Backtest]:
@@ -227,7 +308,7 @@ def report(
     """Backtests a run and its baselines (unless given) and writes the report into its folder; returns the files by report name."""
     from bellmark.reporting import build
 
-    found = run if isinstance(run, Run) else find_run(str(run), runs or "runs")
+    found = _found_run(run, runs)
     if backtests is None:
         policy = backtest(found, split=split)
         backtests = [policy, *baselines(found, split, policy)]
@@ -236,6 +317,24 @@ def report(
             _note_look("report", found.path.parent, found.profile, found.profile.configuration_hash, result)
     reports = tuple(found.profile.reports.values()) or None
     return build(found, backtests, Path(folder) if folder is not None else found.path, reports)
+
+
+def export(
+    run: Run | str | Path, *, folder: str | Path | None = None, form: str = "parquet", runs: str | Path | None = None
+) -> dict[str, Path]:
+    """Writes the tables of a run as Parquet or CSV, by default into its folder `export`; returns the files by name.
+
+    metrics and timing; equity, fills, trades, rejections and decisions of each part that it was backtested on, made again to the same bits.
+    """
+    from bellmark.assembly import assemble
+    from bellmark.host import host
+    from bellmark.reporting import export as tables
+
+    found = _found_run(run, runs)
+    parts = tables.backtested_parts(found)
+    assembly = assemble(found.profile, host()) if parts else None
+    backtests = {part: assembly.backtest(found, part, keep_values=True) for part in parts} if assembly is not None else {}
+    return tables.export(found, backtests, folder, form)
 
 
 def load_run(run: str | Path, *, runs: str | Path = "runs") -> TrainedRun:
@@ -270,43 +369,51 @@ def read_dataset(name: str, settings: Mapping[str, Any]) -> list[Any]:
 
 
 def equity(result: Backtest) -> polars.DataFrame:
-    """Equity, position and exposure of each account of a backtest: a row an account and bar."""
-    import polars
+    """Equity, position and exposure of each account of a backtest: a row an account and bar.
 
-    frames = []
-    for lane in result.lanes:
-        columns = {"ts_event": lane.stamp_T, "equity": lane.equity_T / 1e9, "position": lane.position_T, "exposure": lane.exposure_T}
-        frames.append(_of_lane(polars.DataFrame(columns), lane))
-    return polars.concat(frames)
+    An account of several symbols has `position_SYMBOL` columns and gross_exposure.
+    """
+    from bellmark.reporting import frames
+
+    return frames.equity(result)
 
 
 def fills(result: Backtest) -> polars.DataFrame:
-    """The fills of a backtest: a row a fill, with its costs in currency; prices in quanta of the instrument."""
-    import polars
+    """The fills of a backtest: a row a fill with its symbol, bar, cause, lots, prices and costs in currency, and whether it rested."""
+    from bellmark.reporting import frames
 
-    frames = [polars.DataFrame({name: lane.fills[name] for name in lane.fills.dtype.names or ()}) for lane in result.lanes]
-    renamed = [frame.rename({"stamp": "ts_event"}) for frame in frames]
-    return polars.concat([_of_lane(frame, lane) for frame, lane in zip(renamed, result.lanes, strict=True)])
+    return frames.fills(result)
 
 
 def rejections(result: Backtest) -> polars.DataFrame:
-    """The refused orders of a backtest with their reasons."""
-    import polars
+    """The refused orders of a backtest with their symbols, lots and reasons."""
+    from bellmark.reporting import frames
 
-    from bellmark.market import REASONS
+    return frames.rejections(result)
 
-    frames = []
-    for lane in result.lanes:
-        reasons = polars.Series("reason", [REASONS[code] for code in lane.rejections["reason"]], dtype=polars.String)
-        frame = polars.DataFrame({"bar": lane.rejections["bar"], "ts_event": lane.rejections["stamp"], "lots": lane.rejections["lots"]})
-        frames.append(_of_lane(frame.with_columns(reasons), lane))
-    return polars.concat(frames)
+
+def trades(result: Backtest) -> polars.DataFrame:
+    """The round trips of a backtest from flat to flat, in order of entry: lots, mean prices, profit after costs, and what ended them.
+
+    Open ones have no exit.
+    """
+    from bellmark.reporting import frames
+
+    return frames.trades(result)
+
+
+def decisions(result: Backtest) -> polars.DataFrame:
+    """Every decision of a backtest: what was asked for at which close, the order, what filled and what was refused.
+
+    With `backtest(..., keep_values=True)` the value and legality of each action of a policy stand beside it.
+    """
+    from bellmark.reporting import frames
+
+    return frames.decisions(result)
 
 
 def _note_trial(kind: str, folder: Path, profile: Profile | None, configuration: str, data: str, window: tuple[str, int, int]) -> None:
     """Adds to the list of everything tried; `profile` gives the seeds."""
-    from bellmark import trials
-
     seeds = () if profile is None else tuple(profile.learners.seed + learner for learner in range(profile.learners.count))
     trials.append(folder, trials.Trial(kind, data, *window, configuration, seeds))
 
@@ -317,41 +424,68 @@ def _note_look(kind: str, folder: Path, profile: Profile | None, configuration: 
     _note_trial(kind, folder, profile, configuration, result.data_hash, (result.split, first, last))
 
 
-def _of_lane(frame: polars.DataFrame, lane: Any) -> polars.DataFrame:
-    import polars
-
-    stamp = polars.from_epoch("ts_event", time_unit="ns").dt.replace_time_zone("UTC")
-    learner = polars.lit(lane.learner, dtype=polars.Int64).alias("learner")
-    return frame.with_columns(stamp).select(learner, polars.lit(lane.symbol).alias("symbol"), polars.all())
+def _check_split(split: str) -> None:
+    if split not in SPLITS:
+        raise UsageError(f"split: expected one of {', '.join(SPLITS)}, found '{split}'{did_you_mean(split, SPLITS)}")
 
 
-def _strategy(name: str) -> Strategy:
-    from bellmark.component import make
-    from bellmark.host import host
-
-    strategy: Strategy = make(host().get("strategy", name), {}, name)
-    return strategy
+def _found_run(run: Run | str | Path, runs: str | Path | None) -> Run:
+    return run if isinstance(run, Run) else find_run(str(run), runs or "runs")
 
 
-def _subject(subject: Any, runs: str | Path) -> tuple[Run | None, Any]:
+def _run_of(subject: Any, runs: str | Path) -> Run | None:
+    """The run that a subject names; None where it is a strategy or the name of one."""
     if isinstance(subject, Run):
-        return subject, None
+        return subject
     if not isinstance(subject, str | Path):
-        return None, subject
+        return None
     try:
-        return find_run(str(subject), runs), None
+        return find_run(str(subject), runs)
     except RunError:
         from bellmark.host import host
         from bellmark.run import run_names
 
         strategies = host().catalog["strategy"]
         if str(subject).rpartition(":")[2] in strategies:
-            return None, _strategy(str(subject))
+            return None
         known = [*run_names(runs), *strategies]
         if Path(subject).exists() or len(Path(subject).parts) > 1:
             raise
         hint = did_you_mean(str(subject), known) + known_list(known)
         raise UnknownNameError(f"no run (under {runs}) and no strategy named '{subject}'{hint}") from None
+
+
+def _refuse_profile_of_run(run: Run, profile: Any, overrides: Any, sets: Any) -> None:
+    if profile is not None or overrides or sets:
+        raise UsageError(f"run '{run.name}': a run is backtested with its own profile; a profile goes with a strategy")
+
+
+def _profile_for(subject: Any, profile: Any, overrides: Any, sets: Sequence[str], runs: Any) -> Profile:
+    if profile is None:
+        name = subject if isinstance(subject, str) else type(subject).name
+        raise UsageError(f"strategy '{name}': expected a profile that says the data and the market (--profile), found none")
+    return resolve_profile(profile, overrides=overrides, sets=sets, runs=runs)
+
+
+def _strategy_of(subject: Any, profile: Profile) -> Strategy:
+    """An instance as it is; a name with its settings in [baselines], else with its defaults."""
+    from bellmark.component import make, settings_of
+    from bellmark.host import host
+
+    if not isinstance(subject, str | Path):
+        given: Strategy = subject
+        return given
+    name = str(subject)
+    cls: Any = host().get("strategy", name)
+    named: Any = profile.baselines.get(name)
+    if type(named) is cls:
+        found: Strategy = named
+        return found
+    required = [info.name for info in settings_of(cls) if info.required]
+    if required:
+        raise UsageError(f"strategy '{name}': setting '{required[0]}' has no default; give it by --set baselines.{name}.{required[0]}=...")
+    strategy: Strategy = make(cls, {}, name)
+    return strategy
 
 
 def _run_to_resume(folder: Path, name: str | None, profile: Profile) -> Run:
@@ -375,5 +509,4 @@ def _refuse_taken_name(folder: Path, name: str | None, resume: bool) -> None:
 def _refuse_other_inputs(run: Run, manifest: Mapping[str, Any]) -> None:
     for key, what in (("data_hash", "data"), ("plugins", "plugins")):
         if run.manifest.get(key) != manifest[key]:
-            raise RunError(
-            f"{run.path}: it cannot be resumed: its {what} were {run.manifest.get(key)}, they are {manifest[key]}")
+            raise RunError(f"{run.path}: it cannot be resumed: its {what} were {run.manifest.get(key)}, they are {manifest[key]}")

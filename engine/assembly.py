@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +15,7 @@ from bellmark import rng
 from bellmark.actions import ActionSpace
 from bellmark.backtester import PolicyRunner, policy_backtest, run_strategy
 from bellmark.buffers import BufferRegistry
+from bellmark.checkpoints import Checkpoint
 from bellmark.component import Strategy, plugin_function
 from bellmark.environment import MarketEnvironment
 from bellmark.errors import RunError
@@ -21,9 +23,9 @@ from bellmark.evaluation.curve import curve_of_lanes
 from bellmark.evaluation.drawdown import drawdown_series
 from bellmark.features import Normalisation
 from bellmark.host import Host, host
-from bellmark.market_data import MarketData, load_market_data
+from bellmark.market_data import MarketData, load_market_data, policy_warnings
 from bellmark.profile import Profile
-from bellmark.results import Backtest
+from bellmark.results import Backtest, Window
 from bellmark.run import Run
 from bellmark.stages import Stage, Step
 from bellmark.tape import Tape
@@ -105,11 +107,11 @@ class Assembly:
     def _transitions(self) -> Transitions:
         return random_transitions(self.data, "validation", self.normalisation, self.seeds)
 
-    def _runner(self, split: str) -> PolicyRunner:
+    def _runner(self, split: str, data: MarketData | None = None, windows: Sequence[Window] | None = None) -> PolicyRunner:
         def make(lanes: int) -> Any:
             return self.profile.trainer.policy(self.profile, self.data.space, self.environment.O, self.learners, lanes)
 
-        return PolicyRunner(self.data, split, self.learners, self.normalisation, make)
+        return PolicyRunner(data or self.data, split, self.learners, self.normalisation, make, windows=windows)
 
     def validation(self, parameter_LP: NDArray[np.float32]) -> Validation:
         """The greedy policies over the validation part, and a fixed set of its transitions under random legal actions."""
@@ -130,25 +132,37 @@ class Assembly:
         with plugin_function(self.profile.trainer, "train"):
             self.profile.trainer.train(self, run, resume=resume, progress=progress)
 
-    def backtest(self, run: Run, split: str = "test") -> Backtest:
+    def backtest(self, run: Run, split: str = "test", keep_values: bool = False) -> Backtest:
         """The policies of a run, each learner with its best parameters by validation, over one part of the data.
 
+        keep_values: the value and legality of each action at each bar stay in the result.
+        """
+        runner, checkpoint = self.trained(run, split)
+        record = runner.run(keep_values=keep_values)
+        command = f"bellmark backtest {run.name}" + ("" if split == "test" else f" --split {split}")
+        result = policy_backtest(self.data, runner, record, run.name, split, command, checkpoint.step)
+        return replace(result, warnings=(*result.warnings, *policy_warnings(self.data.settings)))
+
+    def trained(
+        self, run: Run, split: str, data: MarketData | None = None, windows: Sequence[Window] | None = None
+    ) -> tuple[PolicyRunner, Checkpoint]:
+        """Lanes on which the policies of a run act with their best parameters by validation, and the checkpoint that holds these.
+
         On other bars than those of the training, parts and normalisation would be others: test could hold bars that it was trained on.
+        `data`: to act on other data, under this run's normalisation; `windows`: on other bars than those of the part.
         """
         trained_on = run.manifest.get("data_hash", self.tape.content_hash)
         if trained_on != self.tape.content_hash:
             found = self.tape.content_hash[:12]
             raise RunError(f"{run.path}: its data have changed since it was trained: expected hash {trained_on[:12]}, found {found}")
         checkpoint = run.load_checkpoint()
-        runner = self._runner(split)
+        runner = self._runner(split, data, windows)
         best_LP, parameter_LP = checkpoint.arrays.get("parameter_best_LP"), runner.registry["parameter_LP"]
         if best_LP is None or best_LP.shape != parameter_LP.shape:
             shape = "nothing" if best_LP is None else best_LP.shape
             raise RunError(f"{checkpoint.path}: buffer 'parameter_best_LP': expected {parameter_LP.shape}, found {shape}")
         parameter_LP[:] = best_LP
-        record = runner.run()
-        command = f"bellmark backtest {run.name}" + ("" if split == "test" else f" --split {split}")
-        return policy_backtest(self.data, runner, record, run.name, split, command, checkpoint.step)
+        return runner, checkpoint
 
 
 def assemble(profile: Profile, plugins: Host) -> Assembly:
@@ -156,17 +170,18 @@ def assemble(profile: Profile, plugins: Host) -> Assembly:
     return Assembly(profile, plugins, load_market_data(profile, plugins))
 
 
-def backtest_run(run: Run, split: str = "test") -> Backtest:
+def backtest_run(run: Run, split: str = "test", keep_values: bool = False) -> Backtest:
     """The policies of a run over one part of its data."""
-    return assemble(run.profile, host()).backtest(run, split)
+    return assemble(run.profile, host()).backtest(run, split, keep_values)
 
 
 def backtest_strategy(strategy: Strategy, profile: Profile, split: str = "test") -> Backtest:
     """A rule strategy on the data and market of a profile."""
     data = load_market_data(profile, host())
-    plugin = next((entry.plugin for entry in host().entries("strategy") if entry.cls is type(strategy)), "")
-    command = f"bellmark backtest {strategy.name} --profile {profile.name}" + ("" if split == "test" else f" --split {split}")
-    return run_strategy(data, strategy, split, plugin, command)
+    changes = profile.command_changes()
+    parts = ["bellmark", "backtest", strategy.name, "--profile", profile.name, *changes, *(() if split == "test" else ("--split", split))]
+    command = shlex.join(parts)
+    return run_strategy(data, strategy, split, host().plugin_of(type(strategy)), command)
 
 
 class UniformRandom:

@@ -15,6 +15,9 @@ from typing import Any
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 import numba
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
 
 from bellmark import codegen
 
@@ -29,6 +32,18 @@ def inline(function: Callable[..., Any] | None = None, *, always: bool = False) 
     if function is None:
         return lambda inner: inline(inner, always=always)
     return numba.njit(error_model="numpy", forceinline=always)(function)
+
+
+@intrinsic
+def unlikely(typing_context, condition):  # type: ignore[no-untyped-def]
+    """A condition that is hardly ever true: the compiler keeps what the other path needs in registers. The value is the condition's own."""
+
+    def codegen_of(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        flag = builder.icmp_unsigned("!=", arguments[0], arguments[0].type(0))
+        expect = builder.module.declare_intrinsic("llvm.expect", [flag.type], ir.FunctionType(flag.type, [flag.type, flag.type]))
+        return context.cast(builder, builder.call(expect, [flag, flag.type(0)]), types.boolean, types.boolean)
+
+    return types.boolean(types.boolean), codegen_of
 
 
 def compile(function: Callable[..., Any] | None = None, *, parallel: bool = False) -> Any:

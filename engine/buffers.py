@@ -27,9 +27,9 @@ ROLES: dict[str, str] = {
             *("gemm_operand", "stored_observation", "master_weight", "target_weight", "moment", "gradient", "activation", "logit", "loss"),
             *("td_error", "importance_weight", "feature", "observation", "portfolio", "normalisation", "reward", "discount", "propensity"),
         ),
-        "int64": ("price", "lots", "money", "counter", "stamp", "setting_int", "control_int", "status", "layout", "state_int"),
+        "int64": ("price", "lots", "money", "counter", "stamp", "setting_int", "control_int", "status", "layout", "state_int", "ledger"),
         "uint64": ("priority", "random_key", "legal_bits"),
-        "float64": ("setting_float", "control_float", "statistic", "state_float", "volume", "exposure"),
+        "float64": ("setting_float", "control_float", "statistic", "state_float", "series_float", "volume", "exposure"),
         "int32": ("index",),
         "uint8": ("flag",),
     }.items()

@@ -18,6 +18,7 @@ import re
 import sys
 import types
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,32 @@ def lower(function: Callable[..., Any]) -> Any:
     return _lower(function, {})
 
 
-def _lower(function: Any, done: dict[Any, Any]) -> Any:
+@dataclass(frozen=True)
+class Inlined:
+    """A function that the compiler is to put into the loop that calls it whatever its size: one that runs once a bar."""
+
+    function: Callable[..., Any]
+
+
+# Functions lowered for generated code, by a hash of all that they reach: kernels of one process share their helpers' compiled code.
+_SHARED: dict[tuple[str, str, str, bool], Any] = {}
+_INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}  # called from compiled code alone
+
+
+def _inner(function: Any, done: dict[Any, Any]) -> Any:
+    """A function as generated code calls it: without the wrappers for a caller in Python, and compiled once a process."""
+    inlined = isinstance(function, Inlined)
+    if isinstance(function, LazyKernel | Inlined):
+        function = function.function
+    if not isinstance(function, types.FunctionType):
+        return function
+    key = (fingerprint([function]), function.__module__, function.__qualname__, inlined)
+    if key not in _SHARED:
+        _SHARED[key] = _lower(function, {} if inlined else done, _INNER | {"forceinline": inlined})
+    return _SHARED[key]
+
+
+def _lower(function: Any, done: dict[Any, Any], options: dict[str, Any] | None = None) -> Any:
     if isinstance(function, Dispatcher):
         return function
     if not isinstance(function, types.FunctionType):
@@ -63,7 +89,8 @@ def _lower(function: Any, done: dict[Any, Any]) -> Any:
         return done[function]
     done[function] = None
     reached = _reached(function)
-    scope = {name: _lowered(value, done) for name, value in reached.items()}
+    inner = _inner if options else _lowered
+    scope = {name: inner(value, done) for name, value in reached.items()}
     scope["__name__"] = function.__module__
     scope["__builtins__"] = builtins
     closure = function.__closure__
@@ -75,7 +102,7 @@ def _lower(function: Any, done: dict[Any, Any]) -> Any:
     copy = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__, closure)
     copy.__kwdefaults__ = function.__kwdefaults__
     copy.__qualname__, copy.__module__ = function.__qualname__, function.__module__
-    done[function] = numba.njit(error_model="numpy")(copy)
+    done[function] = numba.njit(error_model="numpy", **(options or {}))(copy)
     return done[function]
 
 
@@ -95,7 +122,8 @@ def fingerprint(values: Iterable[Any], names: Iterable[str] = ()) -> str:
 
 
 def _feed(digest: Any, value: Any, seen: dict[int, Any], names: frozenset[str] = frozenset()) -> None:
-    if isinstance(value, LazyKernel):
+    if isinstance(value, LazyKernel | Inlined):
+        digest.update(type(value).__name__.encode())
         value = value.function
     if isinstance(value, Dispatcher):
         digest.update(repr(sorted(value.targetoptions.items())).encode())
@@ -129,6 +157,7 @@ def _feed_function(digest: Any, function: types.FunctionType, seen: dict[int, An
         digest.update(b"again")
         return
     seen[id(function)] = function
+    digest.update(str(function.__module__).encode())  # what Numba stores of a function names its module: the same text elsewhere is another
     _feed_code(digest, function.__code__)
     _feed(digest, function.__defaults__ or (), seen)
     _feed(digest, sorted((function.__kwdefaults__ or {}).items()), seen)
@@ -151,9 +180,10 @@ def _feed_module(digest: Any, module: types.ModuleType, seen: dict[int, Any], na
         _feed(digest, vars(module)[name], seen, names)
 
 
-def _attribute_names(code: types.CodeType) -> set[str]:
+@lru_cache(maxsize=4096)
+def _attribute_names(code: types.CodeType) -> frozenset[str]:
     inner = (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
-    return set(code.co_names).union(*(_attribute_names(constant) for constant in inner))
+    return frozenset(code.co_names).union(*(_attribute_names(constant) for constant in inner))
 
 
 def _feed_code(digest: Any, code: types.CodeType) -> None:
@@ -171,12 +201,13 @@ def _reached(function: types.FunctionType) -> dict[str, Any]:
     return {name: function.__globals__[name] for name in sorted(names) if name in function.__globals__}
 
 
-def _global_names(code: types.CodeType) -> set[str]:
+@lru_cache(maxsize=4096)  # a code object never changes; an edited function has another
+def _global_names(code: types.CodeType) -> frozenset[str]:
     names = {item.argval for item in dis.get_instructions(code) if item.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             names |= _global_names(constant)
-    return names
+    return frozenset(names)
 
 
 def parameters(function: Callable[..., Any]) -> list[str]:
@@ -246,7 +277,7 @@ def build(name: str, text: str, symbols: dict[str, Any], *, parallel: bool = Fal
     module.__file__ = str(path)
     done: dict[Any, Any] = {}
     for symbol, value in symbols.items():
-        module.__dict__[symbol] = _lowered(value, done)
+        module.__dict__[symbol] = _inner(value, done)
     linecache.cache[str(path)] = (len(text), None, text.splitlines(keepends=True), str(path))
     exec(builtins.compile(text, str(path), "exec"), module.__dict__)  # noqa: S102  the text is generated here, never read
     module.entry = numba.njit(error_model="numpy", nogil=True, cache=True, parallel=parallel)(module.entry)  # type: ignore[attr-defined]

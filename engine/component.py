@@ -11,6 +11,7 @@ import types
 import typing
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
 
 from bellmark.errors import BellmarkError, PluginError, UsageError, did_you_mean, known_list
@@ -83,9 +84,26 @@ def component(cls: _Class) -> _Class:
     name = cls.__dict__.get("name")
     if not isinstance(name, str) or not name.isidentifier():
         raise PluginError(f"{cls.__name__}.name: expected an identifier, found {name!r}")
+    _check_class(cls)
     config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
     made: Any = dataclass(cls, frozen=True, kw_only=True, config=config)  # type: ignore[call-overload]
     return typing.cast(_Class, made)
+
+
+def _check_class(cls: Any) -> None:
+    """What a class says of itself beside its settings."""
+    from bellmark.actions import ORDER_TYPES
+
+    who = f"{cls.kind} '{cls.name}' ({cls.__module__}.{cls.__qualname__})"
+    if cls.kind in ("sizing", "action_mask", "execution") and getattr(cls, "state", None):
+        raise PluginError(f"{who}: expected no state, found {', '.join(cls.state)}: it is called more than once a bar")
+    if cls.kind == "execution":
+        for name in ("order_types", "needs"):
+            if not isinstance(getattr(cls, name), tuple):
+                raise PluginError(f"{who}: {name}: expected a tuple of names, found {getattr(cls, name)!r}")
+        unknown = [name for name in cls.order_types if name not in ORDER_TYPES]
+        if unknown or not cls.order_types:
+            raise PluginError(f"{who}: order_types: expected some of {', '.join(ORDER_TYPES)}, found {cls.order_types!r}")
 
 
 @contextmanager
@@ -145,17 +163,29 @@ class ActionMask(Component):
 
 
 class Sizing(Component):
-    """Turns an exposure into target lots: the lane function `target`."""
+    """Turns an exposure into target lots: the lane function `target`. `series` and `compute_series`: see Strategy."""
 
     kind: ClassVar[str] = "sizing"
     state: ClassVar[dict[str, str]] = {}
+    series: ClassVar[dict[str, str]] = {}
+    series_settings: ClassVar[tuple[str, ...] | None] = None
+
+    def compute_series(self, tape: Any) -> dict[str, Any]:
+        """The arrays that `series` names, shape (S, T), for a tape."""
+        raise PluginError(f"sizing {self.name}: it names series and has no function compute_series")
 
 
 class Execution(Component):
-    """Fills an order in a bar: the lane function `fill`."""
+    """Meets orders with bars: the lane functions `fill`, and where they differ from `bellmark.market`, `quote` and `protect`.
+
+    order_types: those that `fill` knows. needs: columns of the tape beside the bars. within_bar: whether the reference price of a fill lies
+    between low and high of its bar; one that does not is then refused.
+    """
 
     kind: ClassVar[str] = "execution"
     order_types: ClassVar[tuple[str, ...]] = ("market",)
+    needs: ClassVar[tuple[str, ...]] = ()
+    within_bar: ClassVar[bool] = True
     state: ClassVar[dict[str, str]] = {}
 
 
@@ -176,10 +206,21 @@ class Trainer(Component):
 
 
 class Strategy(Component):
-    """A rule: the lane function `decide`, which returns the target exposure."""
+    """A rule: the lane function `decide`, which returns the target exposure, and the new values of its `state` slots after it.
+
+    series: names and types ("float64", "int64") of arrays that `compute_series` makes once for all bars of a tape and every distinct
+    setting; `decide` asks for `NAME_T`. A value at bar t may depend on bars up to t alone. series_settings: the settings that it reads
+    (None: all of them), so that settings which differ in others share one array.
+    """
 
     kind: ClassVar[str] = "strategy"
     state: ClassVar[dict[str, str]] = {}
+    series: ClassVar[dict[str, str]] = {}
+    series_settings: ClassVar[tuple[str, ...] | None] = None
+
+    def compute_series(self, tape: Any) -> dict[str, Any]:
+        """The arrays that `series` names, shape (S, T), for a tape."""
+        raise PluginError(f"strategy {self.name}: it names series and has no function compute_series")
 
     def matched(self, exposure_turnover: float) -> Strategy:
         """This strategy as the baseline of a policy with that mean change of exposure a bar; itself, unless it imitates turnover."""
@@ -187,7 +228,7 @@ class Strategy(Component):
 
 
 class Metric(Component):
-    """A number that describes a backtest: `compute(curve)`.
+    """A number that describes a backtest: `compute(curve)`, and where it can be had without the curve `of_summary(summary)`.
 
     unit and convention are printed beside it; annualised metrics are null for spans under 30 days, those that need survival after ruin;
     position is the place in tables.
@@ -204,6 +245,10 @@ class Metric(Component):
     def compute(self, curve: Any) -> Any:
         """The value as a float, or Undefined with the reason."""
         raise PluginError(f"metric {self.name}: it has no function compute")
+
+    def of_summary(self, summary: Any) -> Any:
+        """The same value from the summary of an account, which a sweep keeps instead of its curve; None where that does not suffice."""
+        return None
 
 
 class Report(Component):
@@ -232,6 +277,11 @@ def hook_name(kind: str) -> str:
 
 def settings_of(cls: type[Component]) -> list[SettingInfo]:
     """The settings of a component class in the order of their declaration."""
+    return list(_settings_of(cls))  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=1024)  # a sweep asks for every configuration
+def _settings_of(cls: type[Component]) -> tuple[SettingInfo, ...]:
     hints = typing.get_type_hints(cls)
     infos = []
     for name, field in getattr(cls, "__pydantic_fields__", {}).items():
@@ -252,7 +302,7 @@ def settings_of(cls: type[Component]) -> list[SettingInfo]:
                 choices=tuple(str(value) for value in typing.get_args(kind)) if typing.get_origin(kind) is Literal else (),
             )
         )
-    return infos
+    return tuple(infos)
 
 
 def json_schema(cls: type[Component]) -> dict[str, Any]:
@@ -285,9 +335,12 @@ def make(cls: type[Component], values: dict[str, Any], where: str) -> Any:
         wrong = infos.get(name)
         if wrong is None:
             raise UsageError(f"{where}: {cls.kind} '{cls.name}': {_plain(first)}") from error
-        found = f"{type(first['input']).__name__} {first['input']!r}"
+        value = list(first["input"]) if isinstance(first["input"], tuple) else first["input"]  # as it was written
+        found = f"{type(value).__name__} {value!r}"
         rest = ".".join(str(part) for part in first["loc"])
         detail = f" ({_plain(first)})" if first["type"] in ("value_error", "assertion_error") else ""
+        if detail.startswith(" (expected "):
+            raise UsageError(f"{where}.{rest}: {_plain(first)}, found {found}") from error
         expected = _type_text(_element(wrong.type)) if any(isinstance(part, int) for part in first["loc"]) else wrong.expected
         raise UsageError(f"{where}.{rest}: expected {expected}, found {found}{detail}") from error
     except BellmarkError:

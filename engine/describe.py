@@ -61,7 +61,10 @@ def describe_dataset(name: str, sets: Sequence[str] = ()) -> list[dict[str, Any]
 
     pairs = read_dataset(name, parse_settings(sets))
     report = tape.describe(tape.compile_tape([(bars, instrument.with_costs()) for bars, instrument in pairs], cached=False))
-    found = ("gaps", "missing_bars", "largest_gap_move", "identical_duplicates", "outside_session", "unknown_volume_bars")
+    found = (
+        *("gaps", "missing_bars", "largest_gap_move", "identical_duplicates", "outside_session", "zero_volume_bars"),
+        *("unknown_volume_bars", "halted_bars", "funding_instants", "rolls", "quotes"),
+    )
     rows = []
     for (bars, instrument), facts in zip(pairs, report, strict=True):
         rows.append(

@@ -13,10 +13,11 @@ import stat
 import sys
 import tempfile
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from bellmark.errors import InternalError, RunError
 
@@ -33,14 +34,26 @@ def write_atomically(path: Path | str, data: str | bytes) -> None:
     Text is written as UTF-8 with the line ends it has. Whatever fails, the old file stays as it was and no part of the new one is left;
     the failure is one line (RunError).
     """
-    path = Path(path)
-    content = data.encode("utf-8") if isinstance(data, str) else data
+    with _replacing(Path(path)) as stream:
+        stream.write(data.encode("utf-8") if isinstance(data, str) else data)
+
+
+def write_lines(path: Path | str, lines: Iterable[str]) -> None:
+    """Writes a text file line by line under the same promise as `write_atomically`; the lines are never all in memory."""
+    with _replacing(Path(path)) as stream:
+        for line in lines:
+            stream.write(line.encode("utf-8") + b"\n")
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """A stream whose content takes the place of the file once it is whole."""
     beside = path.with_name(f".{path.name[:80]}.{os.getpid()}.tmp")
     try:
         handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o666)
         try:
             with os.fdopen(handle, "wb") as stream:
-                stream.write(content)
+                yield stream
                 stream.flush()
                 os.fsync(stream.fileno())
             os.replace(beside, path)
@@ -77,6 +90,20 @@ def make_folder(path: Path | str) -> Path:
     except OSError as error:
         raise RunError(f"{path}: the folder cannot be made: {reason(error)}") from error
     return path
+
+
+def new_folder(parent: Path | str, name: str) -> Path:
+    """Makes the folder NAME-1, NAME-2, ... that is not there yet."""
+    parent, number = make_folder(parent), 1
+    while True:
+        path = parent / f"{name}-{number}"
+        try:
+            path.mkdir()
+            return path
+        except FileExistsError:
+            number += 1
+        except OSError as error:
+            raise RunError(f"{path}: the folder cannot be made: {reason(error)}") from error
 
 
 def reason(error: OSError) -> str:

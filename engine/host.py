@@ -115,6 +115,10 @@ class Host:
         kinds = [kind] if kind else list(KINDS)
         return [entry for each in kinds for name in sorted(self.catalog[each]) for entry in self.catalog[each][name]]
 
+    def plugin_of(self, cls: type[Component]) -> str:
+        """The plugin that brought a class; where none did, as in a notebook, its module."""
+        return next((entry.plugin for entry in self.entries(cls.kind) if entry.cls is cls), cls.__module__)
+
     def _add(self, record: PluginRecord, load: Any) -> None:
         self.plugins.append(record)
         plugin: Any = None

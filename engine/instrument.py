@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -146,15 +147,18 @@ class Instrument:
             given[name] = value
         return dataclasses.replace(self, **given)
 
-    def with_costs(self, *, spread_ticks: float = 0.0, slippage_ticks: float = 0.0, slippage_bps: float = 0.0) -> Instrument:
-        """This instrument with a quantum fine enough for half the spread and the slippage; see the module for the rule."""
+    def with_costs(
+        self, *, spread_ticks: float = 0.0, slippage_ticks: float = 0.0, slippage_bps: float = 0.0, steps: Sequence[float] = ()
+    ) -> Instrument:
+        """This instrument with a quantum fine enough for half the spread, the slippage and other `steps` in ticks; see the module."""
         grid = self.grid
         if self.price_quantum is not None or grid is None:
             return self
         quantum = grid
         if self.tick_size is not None:
             tick = exact(self.tick_size)
-            for step in (tick / 2, exact(spread_ticks) * tick / 2, exact(slippage_ticks) * tick):
+            others = (exact(abs(one)) * tick for one in steps)
+            for step in (tick / 2, exact(spread_ticks) * tick / 2, exact(slippage_ticks) * tick, *others):
                 quantum = _common(quantum, step)
         share = max(_common(Fraction(1), exact(slippage_bps) / 10_000), _FINEST_BASIS_POINTS)
         return dataclasses.replace(self, price_quantum=float(_common(quantum, grid * share)))
@@ -219,10 +223,10 @@ class Instrument:
             )
         if max(price / LARGEST_PRICE, price * lots / LARGEST) >= 1:
             coarser = float(self.quantum * _power_of_ten(max(price / LARGEST_PRICE, price * lots / LARGEST)))
-            raise UsageError(
-                f"instrument {self.symbol}: {largest_price:g} x {float(lots):g} lots in quanta leaves int64; "
-                f"take price_quantum {coarser:g} instead of {self.price_quantum:g}"
-            )
+            remedy = f"take price_quantum {coarser:g} instead of {self.price_quantum:g}"
+            if self.tick_size is not None and coarser > self.tick_size:  # a quantum divides the tick
+                remedy = f"take tick_size {coarser:g} instead of {self.tick_size:g}, and no price_quantum"
+            raise UsageError(f"instrument {self.symbol}: {largest_price:g} x {float(lots):g} lots in quanta leaves int64; {remedy}")
         if price * lots * self.value_numerator >= LARGEST * self.value_denominator:
             size = float(exact(self.lot_size) / _power_of_ten(price * lots * self.value / LARGEST))
             remedy = f"lot_size {size:g} instead of {self.lot_size:g}" if lots == 1 else "less equity: the largest amount is 4.6e9"

@@ -39,9 +39,9 @@ class MarketData:
     profile_hash: str
     warnings: list[str] = field(default_factory=list)
 
-    def environment(self, parts: LaneParts, learners: int, lanes: int, episode_bars: int = 0) -> MarketEnvironment:
-        """Lanes on this data."""
-        return MarketEnvironment(self.tape, self.features, parts, self.space, self.settings, learners, lanes, episode_bars)
+    def environment(self, parts: LaneParts, learners: int, lanes: int, episode_bars: int = 0, **more: Any) -> MarketEnvironment:
+        """Lanes on this data; `more` are the keywords of MarketEnvironment."""
+        return MarketEnvironment(self.tape, self.features, parts, self.space, self.settings, learners, lanes, episode_bars, **more)
 
     def bars_of(self, split: str) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
         """Symbols that have bars in a part of the data, and the first and last bar of each (both are points of the equity curve)."""
@@ -130,26 +130,58 @@ def _cached(key: _Key) -> MarketData:
         settings=profile.market,
         splits=splits.split_tape(compiled, profile.split.train, profile.split.validation, profile.split.embargo_bars),
         profile_hash=profile.hash,
-        warnings=[*compiled.notes, *table.notes, *_cost_warnings(profile.market)],
+        warnings=[*compiled.notes, *table.notes, *_market_warnings(profile.market, compiled)],
     )
 
 
-def _cost_warnings(settings: MarketSettings) -> list[str]:
-    names = ("spread_ticks", "slippage_ticks", "slippage_bps", "fee_per_contract", "fee_bps", "fee_minimum")
-    if any(getattr(settings, name) for name in names):
-        return []
-    return ["market: no spread, slippage or fee is set, so results after costs are results without costs"]
+def _market_warnings(settings: MarketSettings, compiled: Tape) -> list[str]:
+    """Where the market rules and the data do not say the same: no costs, a limit that unknown volume lifts, bars that are missing."""
+    found = []
+    costs = ("spread_ticks", "slippage_ticks", "slippage_bps", "fee_per_contract", "fee_bps", "fee_minimum")
+    if not any(getattr(settings, name) for name in costs):
+        found.append("market: no spread, slippage or fee is set, so results after costs are results without costs")
+    for name in ("per_contract", "rate"):
+        initial, maintenance = (getattr(settings, f"{kind}_margin_{name}") for kind in ("initial", "maintenance"))
+        if maintenance > initial:
+            told = f"maintenance_margin_{name} {maintenance:g} is above initial_margin_{name} {initial:g}"
+            found.append(f"market: {told}: a position that may be opened may be liquidated at the next open")
+    if settings.participation:
+        for symbol, length, volume_T in zip(compiled.symbols, compiled.length_S, compiled.volume_ST, strict=True):
+            unknown = int(np.count_nonzero(np.isnan(volume_T[:length])))
+            if unknown:
+                found.append(f"market.participation: {symbol}: {unknown:,} bars of unknown volume have no participation limit")
+    if settings.account == "shared":
+        every = np.unique(np.concatenate([ts_T[:length] for length, ts_T in zip(compiled.length_S, compiled.ts_ST, strict=True)]))
+        for symbol, length in zip(compiled.symbols, compiled.length_S.tolist(), strict=True):
+            if length < every.size:
+                absent = f"{every.size - length:,} of {every.size:,} stamps have no bar"
+                found.append(f"market.account: {symbol}: {absent}; marked at its last")
+    return found
+
+
+def policy_warnings(settings: MarketSettings) -> tuple[str, ...]:
+    """What to say of a policy that was trained under these rules."""
+    if settings.same_close:
+        return ("market.same_close: the policy was trained on fills at the close that it had just seen; it cannot be expected to trade so",)
+    return ()
 
 
 def read_tape(profile: Profile) -> Tape:
     """The tape of a profile's dataset with the instrument's overrides and a quantum fine enough for the costs."""
     overrides = {info.name: getattr(profile.instrument, info.name) for info in settings_of(type(profile.instrument))}
-    costs = {name: getattr(profile.market, name) for name in ("spread_ticks", "slippage_ticks", "slippage_bps")}
-    pairs = [(bars, instrument.with_overrides(overrides).with_costs(**costs)) for bars, instrument in read_bars(profile.data)]
+    pairs = [(bars, with_quantum(instrument.with_overrides(overrides), profile.market)) for bars, instrument in read_bars(profile.data)]
     currencies = list(dict.fromkeys(instrument.currency for _, instrument in pairs))
     if len(currencies) > 1:
         raise DataError(f"data: expected symbols of one currency, found {', '.join(currencies)}: nothing here converts money")
     return tape.compile_tape(pairs)
+
+
+def with_quantum(instrument: Instrument, settings: MarketSettings) -> Instrument:
+    """The instrument with a price quantum fine enough for the costs and distances of the market settings."""
+    ticks = [settings.slippage_ticks, *settings.limit_offset_ticks, *settings.ioc_cap_ticks]
+    ticks += [settings.stop_loss_ticks, settings.take_profit_ticks, settings.trailing_stop_ticks]
+    halves = [settings.spread_ticks, settings.roll_spread_ticks or 0.0]
+    return instrument.with_costs(steps=[*ticks, *(value / 2 for value in halves)], slippage_bps=settings.slippage_bps)
 
 
 def read_bars(dataset: Any) -> list[tuple[Bars, Instrument]]:
@@ -178,6 +210,4 @@ def lane_parts(profile: Profile, plugins: Host, portfolio: list[tuple[str, Any]]
         rewards=tuple(part(f"rewards.{label}", "reward", item) for label, item in profile.rewards.items()),
         masks=tuple(part(f"action_masks.{label}", "action_mask", item) for label, item in profile.action_masks.items()),
         features=tuple(part(f"features.{label}", "feature", item) for label, item in portfolio),
-        flat_by_close=profile.market.flat_by_close,
-        resize=profile.market.resize,
     )

@@ -19,7 +19,7 @@ from bellmark.component import Component, make, settings_of
 from bellmark.errors import ProfileError, UnknownNameError, UsageError, did_you_mean, known_list
 from bellmark.files import json_line, sha256_of
 from bellmark.profile_layers import SCHEMA_VERSION, KeyPath, Layers, dotted, read_layers
-from bellmark.profile_text import profile_text
+from bellmark.profile_text import profile_text, toml_value
 
 if TYPE_CHECKING:
     from bellmark.host import Host
@@ -34,6 +34,9 @@ class InvalidProfileError(ProfileError):
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         super().__init__(problems[0] + more)
         self.problems = tuple(problems)
+
+
+_CHANGES = ("--set", "argument")  # origins of values that a command line or a call gives
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -73,6 +76,17 @@ class Profile:
     def values(self) -> dict[str, Any]:
         """Every value as plain data: section -> key -> value, labelled sections one level deeper."""
         return {section: self._section_values(section) for section in settings.ORDER}
+
+    def command_changes(self) -> list[str]:
+        """The options `--set KEY=VALUE` that make this profile out of the named one: what the command line or a call changed."""
+        found = []
+        for path, origin in self.origins.items():
+            value: Any = self.values()
+            for key in path if origin in _CHANGES else ():
+                value = value.get(key) if isinstance(value, dict) else None
+            if origin in _CHANGES and path[0] != "run" and value is not None and not isinstance(value, dict):
+                found += ["--set", f"{dotted(path)}={toml_value(value)}"]
+        return found
 
     def components(self) -> Iterator[tuple[str, str, Component]]:
         """Each component of the profile as (place, name given in `use`, instance), in the order of the sections."""
@@ -214,11 +228,15 @@ class _Resolver:
         for key in [key for key in values if key not in known]:
             del values[key]
             self.problem((*path, key), f'{where}: unknown key "{key}"{_hint(key, known)}')
+        wrong: set[int | str] = set()
         while True:
             try:
                 return make(cls, values, where)
             except UsageError as error:
                 fault, text = _at_fault(str(error), where, known)
+                if fault and fault[0] in wrong:
+                    return None  # it is required, and it was there
+                wrong.update(fault[:1])
                 self.problem((*path, *fault), f"{dotted((*path, *fault))}: {text}")
                 if not fault or fault[0] not in values:
                     return None

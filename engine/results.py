@@ -3,32 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bellmark import market
+from bellmark import ledger, market
 from bellmark.actions import ActionSpace
 from bellmark.buffers import BufferRegistry
 from bellmark.errors import InternalError
-from bellmark.lane import EVENTS
 from bellmark.tape import Tape
 
-# One row a fill: bar of the tape, lots (signed), prices in quanta, money in currency.
+# One row a fill: bar of its symbol's tape, symbol (place in LaneResult.symbols), cause (market.CAUSES), lots (signed), prices in quanta,
+# money in currency, maker where the order rested.
 FILL_DTYPE = np.dtype(
-    [("bar", "i8"), ("stamp", "i8"), ("lots", "i8"), ("price", "i8"), ("reference", "i8"), ("notional", "f8")]
-    + [("fee", "f8"), ("spread", "f8"), ("slippage", "f8")]
+    [("bar", "i8"), ("stamp", "i8"), ("symbol", "i4"), ("cause", "i4"), ("lots", "i8"), ("price", "i8"), ("reference", "i8")]
+    + [("notional", "f8"), ("fee", "f8"), ("spread", "f8"), ("slippage", "f8"), ("maker", "?")]
 )
-REJECTION_DTYPE = np.dtype([("bar", "i8"), ("stamp", "i8"), ("lots", "i8"), ("reason", "i4")])
+REJECTION_DTYPE = np.dtype([("bar", "i8"), ("stamp", "i8"), ("symbol", "i4"), ("lots", "i8"), ("reason", "i4")])
 
 
 @dataclass(frozen=True)
 class LaneResult:
-    """One account: a point at the start and one after each bar.
+    """One account: a point at the start and one after each bar (of any of its symbols).
 
-    stamp_T UTC nanoseconds; equity_T int64 nano-currency; position_T int64 lots; exposure_T value of the position over equity;
-    action_T the joint action decided at each point (-1 where none was); costs and gross in currency.
+    stamp_T UTC nanoseconds; equity_T int64 nano-currency; position_T int64 lots of the first symbol, position_ST of all; exposure_T
+    value of the positions over equity, gross_exposure_T without signs (None for one symbol); action_T the joint action decided at each
+    point (-1 where none was); decided_ST the exposure decided at each point (NaN: none), order_ST the lots that it ordered and
+    reason_ST what became of them (market.REASONS); q_TA and allowed_TA the value of each action and whether it was legal, of policies
+    that were asked to keep them; bar_ST the bar of each symbol's tape at each point (-1: it has none there), close_ST its close in
+    currency (NaN: none); quantum_S currency of one price quantum of each symbol, exact; costs and gross in currency.
     """
 
     symbol: str
@@ -45,6 +50,33 @@ class LaneResult:
     rounding: float
     ruined: bool
     open_position: int
+    symbols: tuple[str, ...] = ()
+    position_ST: NDArray[np.int64] | None = None
+    gross_exposure_T: NDArray[np.float64] | None = None
+    decided_ST: NDArray[np.float64] | None = None
+    order_ST: NDArray[np.int64] | None = None
+    reason_ST: NDArray[np.int32] | None = None
+    q_TA: NDArray[np.float32] | None = None
+    allowed_TA: NDArray[np.bool_] | None = None
+    open_positions: dict[str, int] = field(default_factory=dict)
+    bar_ST: NDArray[np.int32] | None = None
+    close_ST: NDArray[np.float64] | None = None
+    quantum_S: tuple[Fraction, ...] = ()
+
+    @property
+    def decided_T(self) -> NDArray[np.float64]:  # noqa: N802
+        """The exposure decided at each point for the first symbol."""
+        return np.full(self.stamp_T.size, np.nan) if self.decided_ST is None else self.decided_ST[0]
+
+    @property
+    def order_T(self) -> NDArray[np.int64]:  # noqa: N802
+        """The lots ordered at each point in the first symbol."""
+        return np.zeros(self.stamp_T.size, np.int64) if self.order_ST is None else self.order_ST[0]
+
+    @property
+    def reason_T(self) -> NDArray[np.int32]:  # noqa: N802
+        """What became of the order of each point in the first symbol."""
+        return np.zeros(self.stamp_T.size, np.int32) if self.reason_ST is None else self.reason_ST[0]
 
 
 @dataclass(frozen=True)
@@ -65,8 +97,10 @@ class Backtest:
     data_hash: str
     command: str
     warnings: tuple[str, ...] = ()
+    cautions: tuple[str, ...] = ()  # rules that make the result better than life; printed in red everywhere
     step: int | None = None  # update of the checkpoint, for a policy
     settings: dict[str, Any] = field(default_factory=dict)
+    rules: dict[str, dict[str, Any]] = field(default_factory=dict)  # settings of market, execution and sizing (`use`: its name)
 
     def lanes_of(self, learner: int | None) -> tuple[LaneResult, ...]:
         """The accounts of a learner; of a strategy (None) all of them."""
@@ -94,109 +128,197 @@ class Backtest:
 
 @dataclass(frozen=True)
 class Record:
-    """Events of every bar of every lane, by the names of lane.EVENTS with equity and position, shape (L, N, bars)."""
+    """Every point of every lane: the account after the bar that ends there, and the decision at it.
 
+    equity_LNT; arrays by the names of lane.RECORD, shape (L, N, S, points); rows: the ledger (ledger.COLUMNS) of each lane.
+    """
+
+    equity_LNT: NDArray[np.int64]
     arrays: dict[str, NDArray[Any]]
+    rows: dict[tuple[int, int], NDArray[np.int64]]
     action_LNT: NDArray[np.int32]
-    last_order_LN: NDArray[np.int64]  # the order that the last decision would have given
+    q_LNTA: NDArray[np.float32] | None = None
+    allowed_LNTA: NDArray[np.uint8] | None = None
 
 
-def record_names() -> tuple[str, ...]:
-    """What a record keeps of each bar."""
-    return ("equity", "position", *EVENTS)
+@dataclass(frozen=True)
+class Window:
+    """The bars that a lane runs over: its symbols (rows of the tape) and the stamps of its points."""
+
+    symbols: tuple[int, ...]
+    stamp_T: NDArray[np.int64]
+    first: int  # bar of the first point, in an account of one symbol
 
 
 def lane_result(
-    registry: BufferRegistry, tape: Tape, record: Record, learner_row: int, n: int, first: int, learner: int | None
+    registry: BufferRegistry, tape: Tape, record: Record, learner_row: int, n: int, window: Window, learner: int | None
 ) -> LaneResult:
-    """The result of one lane that ran from bar `first` to where it stands now."""
+    """The result of one lane that ran over a window to where it stands now."""
     where = (learner_row, n)
-    symbol = int(registry["symbol_LN"][where])
-    last = int(registry["bar_LN"][where])
-    planned = int(registry["end_bar_LN"][where]) - first
-    bars = last - first
-    part = {name: array[learner_row, n, :bars] for name, array in record.arrays.items()}
+    points = window.stamp_T.size
+    reached = int(registry["bar_LN"][where]) - (window.first if len(window.symbols) == 1 else 0)
+    ruined = bool(registry["ruined_LN"][where])
+    shared = "position_LNS" in registry
+    position_S = registry["position_LNS"][where] if shared else registry["position_LN"][where].reshape(1)
     start = int(registry["setting_int_GX"][registry["group_LN"][where], 0])
-    _check_identity(registry, tape, where, start, bars)
-    numerator, denominator = registry["instrument_SJ"][symbol, :2]
-    stamp_T = tape.ts_ST[symbol, first : first + planned + 1].astype(np.int64)
-    equity_T = _held(np.concatenate([[start], part["equity"]]), planned)
-    position_T = _held(np.concatenate([[0], part["position"]]), planned)
-    if registry["ruined_LN"][where]:
-        position_T[bars:] = 0
-    close_T = tape.close_ST[symbol, first : first + planned + 1]
-    value_T = position_T.astype(np.float64) * close_T * (float(numerator) / float(denominator))
+    part = {name: array[learner_row, n] for name, array in record.arrays.items()}
+    mark_S = part["mark_price"][:, reached]
+    check_identity(registry, tape, where, window, start, reached, position_S, mark_S)
+    equity_T = _held(record.equity_LNT[learner_row, n, : reached + 1], points)
+    equity_T[0] = start
+    position_ST = np.stack([_held(row[: reached + 1], points) for row in part["position"]])
+    if ruined:
+        position_ST[:, reached + 1 :] = 0
+    value_ST = np.zeros((len(window.symbols), points))
+    for place, s in enumerate(window.symbols):
+        mark_T = _held(part["mark_price"][place, : reached + 1], points)
+        value_ST[place] = position_ST[place].astype(np.float64) * mark_T * _value_of_quantum(registry, s)
     with np.errstate(divide="ignore", invalid="ignore"):
-        exposure_T = np.where(equity_T > 0, value_T / equity_T, 0.0)
-    action_T = np.full(planned + 1, -1, np.int32)
-    decided = bars if registry["ruined_LN"][where] else bars + 1  # a ruined account decides no more
-    given = record.action_LNT[learner_row, n, :decided]
-    action_T[: given.size] = given
+        exposure_T = np.where(equity_T > 0, value_ST.sum(axis=0) / equity_T, 0.0)
+        gross_T = np.where(equity_T > 0, np.abs(value_ST).sum(axis=0) / equity_T, 0.0)
+    decided = reached + (0 if ruined else 1)  # a ruined account decides no more
+    action_T = np.full(points, -1, np.int32)
+    action_T[: min(decided, record.action_LNT.shape[2])] = record.action_LNT[learner_row, n, :decided]
+    rows = record.rows.get(where, np.zeros((0, len(ledger.COLUMNS)), np.int64))
+    names = tuple(tape.symbols[s] for s in window.symbols)
+    bar_ST, close_ST = _bars(tape, window)
+    kept: dict[str, Any] = {}
+    if record.q_LNTA is not None and record.allowed_LNTA is not None:
+        kept = {"q_TA": record.q_LNTA[learner_row, n, :points], "allowed_TA": record.allowed_LNTA[learner_row, n, :points].astype(np.bool_)}
     return LaneResult(
-        symbol=tape.symbols[symbol],
+        symbol="+".join(names),
         learner=learner,
-        stamp_T=stamp_T,
+        stamp_T=window.stamp_T,
         equity_T=equity_T,
-        position_T=position_T,
+        position_T=position_ST[0],
         exposure_T=exposure_T,
         action_T=action_T,
-        fills=_fills(part, stamp_T, first, float(numerator) / float(denominator)),
-        rejections=_rejections(part, stamp_T, first, int(record.last_order_LN[where]), bars),
-        costs={name: float(registry[f"{field_name}_LN"][where]) / 1e9 for name, field_name in _COSTS.items()},
+        fills=_fills(rows, registry, tape, window),
+        rejections=_rejections(rows, tape, window),
+        costs={name: float(registry[f"{field_name}_LN"][where]) / 1e9 for name, field_name in COSTS.items()},
         gross=float(registry["gross_LN"][where]) / 1e9,
         rounding=float(registry["rounding_LN"][where]) / 1e9,
-        ruined=bool(registry["ruined_LN"][where]),
-        open_position=int(registry["position_LN"][where]),
+        ruined=ruined,
+        open_position=int(position_S[0]),
+        symbols=names,
+        position_ST=position_ST,
+        gross_exposure_T=gross_T if len(names) > 1 else None,
+        decided_ST=_decided(part["decided_exposure"], decided, points),
+        order_ST=_until(part["order_lots"], decided, points),
+        reason_ST=_until(part["reason"], decided, points),
+        open_positions={name: int(lots) for name, lots in zip(names, position_S, strict=True) if lots},
+        bar_ST=bar_ST,
+        close_ST=close_ST,
+        quantum_S=tuple(tape.instruments[s].quantum for s in window.symbols),
+        **kept,
     )
 
 
-_COSTS = {"spread": "spread_cost", "slippage": "slippage_cost", "fees": "fee_cost", "funding": "funding_cost"}
+COSTS = {"spread": "spread_cost", "slippage": "slippage_cost", "fees": "fee_cost", "funding": "funding_cost"}
 
 
-def _check_identity(registry: BufferRegistry, tape: Tape, where: tuple[int, int], start: int, bars: int) -> None:
-    """equity = start + gross - spread - slippage - fees - funding + rounding, and the equity is cash plus the marked position."""
-    value = {name: int(registry[f"{name}_LN"][where]) for name in ("equity", "gross", *_COSTS.values(), "rounding", "cash", "position")}
-    symbol, bar = int(registry["symbol_LN"][where]), int(registry["bar_LN"][where])
-    numerator, denominator = (int(x) for x in registry["instrument_SJ"][symbol, :2])
-    expected = start + value["gross"] - sum(value[name] for name in _COSTS.values()) + value["rounding"]
+def _value_of_quantum(registry: BufferRegistry, s: int) -> float:
+    """Nano-currency of one quantum of one lot."""
+    numerator, denominator = registry["instrument_SJ"][s, :2]
+    return float(numerator) / float(denominator)
+
+
+def check_identity(
+    registry: BufferRegistry,
+    tape: Tape,
+    where: tuple[int, int],
+    window: Window,
+    start: int,
+    bars: int,
+    position_S: NDArray[np.int64],
+    mark_S: NDArray[np.int64],
+) -> None:
+    """equity = start + gross - spread - slippage - fees - funding + rounding, and the equity is cash plus the marked positions."""
+    label = "+".join(tape.symbols[s] for s in window.symbols)
+    value = {name: int(registry[f"{name}_LN"][where]) for name in ("equity", "gross", *COSTS.values(), "rounding", "cash", "fills")}
+    expected = start + value["gross"] - sum(value[name] for name in COSTS.values()) + value["rounding"]
     if value["equity"] != expected:
-        raise InternalError(f"{tape.symbols[symbol]}: the accounts do not add up: equity {value['equity']} nano-currency, parts {expected}")
-    marked = value["cash"] + market.mul_div(value["position"] * int(tape.close_ST[symbol, bar]), numerator, denominator)
+        raise InternalError(f"{label}: the accounts do not add up: equity {value['equity']} nano-currency, parts {expected}")
+    marked, limit = value["cash"], 0
+    for s, position, mark in zip(window.symbols, position_S, mark_S, strict=True):
+        numerator, denominator = (int(x) for x in registry["instrument_SJ"][s, :2])
+        marked += market.mul_div(int(position) * int(mark), numerator, denominator)
+        limit += 0 if denominator == 1 else 4 * (bars + 1) + 4 * value["fills"]
     if value["equity"] != marked:
-        raise InternalError(f"{tape.symbols[symbol]}: the accounts do not add up: equity {value['equity']}, cash and position {marked}")
-    limit = 0 if denominator == 1 else 4 * (bars + 1)
+        raise InternalError(f"{label}: the accounts do not add up: equity {value['equity']}, cash and positions {marked}")
     if abs(value["rounding"]) > limit:
-        raise InternalError(f"{tape.symbols[symbol]}: rounding {value['rounding']} nano-currency in {bars} bars; at most {limit} can arise")
+        raise InternalError(f"{label}: rounding {value['rounding']} nano-currency in {bars} bars; at most {limit} can arise")
 
 
-def _held(values: NDArray[Any], planned: int) -> NDArray[np.int64]:
-    out = np.empty(planned + 1, np.int64)
+def _bars(tape: Tape, window: Window) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """The bar of each symbol at each point of the window and its close in currency."""
+    shape = (len(window.symbols), window.stamp_T.size)
+    bar_ST, close_ST = np.full(shape, -1, np.int32), np.full(shape, np.nan)
+    for place, s in enumerate(window.symbols):
+        ts_T = tape.ts_ST[s, : int(tape.length_S[s])]
+        first = int(np.searchsorted(ts_T, window.stamp_T[0]))
+        if np.array_equal(ts_T[first : first + shape[1]], window.stamp_T):  # every stamp is its own, as in an account of one symbol
+            bar_T, here_T = np.arange(first, first + shape[1]), np.ones(shape[1], np.bool_)
+        else:
+            bar_T = np.minimum(np.searchsorted(ts_T, window.stamp_T), ts_T.size - 1)
+            here_T = ts_T[bar_T] == window.stamp_T
+        bar_ST[place, here_T] = bar_T[here_T]
+        quantum = tape.instruments[s].quantum
+        close_ST[place, here_T] = tape.close_ST[s, bar_T[here_T]] * quantum.numerator / quantum.denominator
+    return bar_ST, close_ST
+
+
+def _held(values: NDArray[Any], points: int) -> NDArray[np.int64]:
+    out = np.empty(points, np.int64)
     out[: values.size] = values
     out[values.size :] = values[-1]
     return out
 
 
-def _fills(part: dict[str, NDArray[Any]], stamp_T: NDArray[np.int64], first: int, value_of_quantum: float) -> NDArray[Any]:
-    at = np.flatnonzero(part["fill_lots"])
-    table = np.zeros(at.size, FILL_DTYPE)
-    lots = part["fill_lots"][at]
-    worse = np.sign(lots) * (part["fill_spread"][at] + part["fill_slippage"][at])
-    size = np.abs(lots) * value_of_quantum / 1e9
-    table["bar"], table["stamp"], table["lots"] = first + at + 1, stamp_T[at + 1], lots
-    table["reference"] = part["reference_price"][at]
-    table["price"] = table["reference"] + worse
+def _until(values_ST: NDArray[Any], decided: int, points: int) -> NDArray[Any]:
+    out = np.zeros((values_ST.shape[0], points), values_ST.dtype)
+    out[:, :decided] = values_ST[:, :decided]
+    return out
+
+
+def _decided(values_ST: NDArray[Any], decided: int, points: int) -> NDArray[np.float64]:
+    out = np.full((values_ST.shape[0], points), np.nan)
+    out[:, :decided] = values_ST[:, :decided]
+    return out
+
+
+def _column(rows: NDArray[np.int64], name: str) -> NDArray[np.int64]:
+    column: NDArray[np.int64] = rows[:, ledger.COLUMNS.index(name)]
+    return column
+
+
+def _common(table: NDArray[Any], rows: NDArray[np.int64], tape: Tape, window: Window) -> None:
+    place = {s: index for index, s in enumerate(window.symbols)}
+    symbol, bar = _column(rows, "symbol"), _column(rows, "bar")
+    table["bar"], table["lots"] = bar, _column(rows, "lots")
+    table["symbol"] = [place[s] for s in symbol.tolist()]
+    table["stamp"] = tape.ts_ST[symbol, bar]
+
+
+def _fills(rows: NDArray[np.int64], registry: BufferRegistry, tape: Tape, window: Window) -> NDArray[Any]:
+    rows = rows[_column(rows, "cause") != ledger.REFUSED]
+    table = np.zeros(len(rows), FILL_DTYPE)
+    _common(table, rows, tape, window)
+    worth = np.array([_value_of_quantum(registry, s) for s in range(len(tape.symbols))])[_column(rows, "symbol")]
+    lots, spread, slippage = table["lots"], _column(rows, "spread"), _column(rows, "slippage")
+    size = np.abs(lots) * worth / 1e9
+    table["cause"], table["maker"] = _column(rows, "cause"), _column(rows, "maker") != 0
+    table["reference"] = _column(rows, "reference")
+    table["price"] = table["reference"] + np.sign(lots) * (spread + slippage)
     table["notional"] = size * np.abs(table["price"])
-    table["fee"] = part["fill_fee"][at] / 1e9
-    table["spread"] = size * part["fill_spread"][at]
-    table["slippage"] = size * part["fill_slippage"][at]
+    table["fee"] = _column(rows, "fee") / 1e9
+    table["spread"], table["slippage"] = size * spread, size * slippage
     return table
 
 
-def _rejections(part: dict[str, NDArray[Any]], stamp_T: NDArray[np.int64], first: int, last_order: int, bars: int) -> NDArray[Any]:
-    at = np.flatnonzero(part["reason"])
-    table = np.zeros(at.size + (last_order != 0), REJECTION_DTYPE)
-    table["bar"][: at.size], table["stamp"][: at.size] = first + at + 1, stamp_T[at + 1]
-    table["lots"][: at.size], table["reason"][: at.size] = part["order_lots"][at], part["reason"][at]
-    if last_order:
-        table[-1] = (first + bars, stamp_T[bars], last_order, market.LAST_BAR)
+def _rejections(rows: NDArray[np.int64], tape: Tape, window: Window) -> NDArray[Any]:
+    rows = rows[_column(rows, "cause") == ledger.REFUSED]
+    table = np.zeros(len(rows), REJECTION_DTYPE)
+    _common(table, rows, tape, window)
+    table["reason"] = _column(rows, "reason")
     return table

@@ -83,19 +83,94 @@ class MarketSettings(Section):
 
     name: ClassVar[str] = "market"
     start_equity: float = setting(100_000.0, "equity of an account at its start", ge=1e-9, le=_MOST_MONEY, unit="currency")
+    account: Literal["per_symbol", "shared"] = setting(
+        "per_symbol", "an account for each symbol, or one for all of them (rule strategies only)", static=True
+    )
     spread_ticks: float = setting(0.0, "full bid-ask spread; an order pays half of it", ge=0.0, le=1e9, unit="ticks")
     slippage_ticks: float = setting(0.0, "worse price of a market order, beside the spread", ge=0.0, le=1e9, unit="ticks")
     slippage_bps: float = setting(0.0, "worse price of a market order, in hundredths of a percent of price", ge=0.0, le=5_000.0, unit="bps")
+    roll_spread_ticks: float | None = setting(
+        None, "full bid-ask spread of each leg of a roll; absent = spread_ticks", ge=0.0, le=1e9, unit="ticks"
+    )
     fee_per_contract: float = setting(0.0, "fee for one contract or share, each side", ge=0.0, le=_MOST_MONEY, unit="currency")
     fee_bps: float = setting(0.0, "fee on the traded value, each side", ge=0.0, le=10_000.0, unit="bps")
+    maker_fee_per_contract: float | None = setting(
+        None, "of an order that rested; below 0 a rebate; absent = fee_per_contract", ge=-_MOST_MONEY, le=_MOST_MONEY, unit="currency"
+    )
+    maker_fee_bps: float | None = setting(
+        None, "the same of an order that rested; below 0 a rebate; absent = fee_bps", ge=-10_000.0, le=10_000.0, unit="bps"
+    )
     fee_minimum: float = setting(0.0, "least fee of an order over all its parts", ge=0.0, le=_MOST_MONEY, unit="currency")
     initial_margin_per_contract: float = setting(
-        0.0, "equity needed to open one contract; 0 = see the rate", ge=0.0, le=_MOST_MONEY, unit="currency"
+        0.0, "equity needed to open one contract, beside the rate", ge=0.0, le=_MOST_MONEY, unit="currency"
     )
     initial_margin_rate: float = setting(0.0, "equity needed to open, as a share of the position's value", ge=0.0, le=1.0, unit="fraction")
+    maintenance_margin_per_contract: float = setting(
+        0.0, "equity below which one contract is liquidated at the next open, beside the rate", ge=0.0, le=_MOST_MONEY, unit="currency"
+    )
+    maintenance_margin_rate: float = setting(
+        0.0, "equity below which a position is liquidated at the next open, as a share of its value", ge=0.0, le=1.0, unit="fraction"
+    )
+    unaffordable: Literal["refuse", "cut"] = setting(
+        "refuse", "what becomes of an order that the account cannot carry: refused whole, or cut to what it can", static=True
+    )
     capital_floor: float = setting(0.0, "an account at or below this share of its start equity is ruined", ge=0.0, lt=1.0, unit="fraction")
-    flat_by_close: bool = setting(False, "close every position in the last bar of the session")
-    resize: Literal["on_change", "always"] = setting("on_change", "size the position anew when the exposure changes, or each bar")
+    latency_bars: int = setting(1, "bars from the decision to the bar in which its order works", ge=1, le=16, unit="bars", static=True)
+    same_close: bool = setting(
+        False, "orders fill at the close that decided them: better than life, and labelled so in every report", static=True
+    )
+    size_at: Literal["close", "fill"] = setting("close", "whether an order is sized at the decision's close or at its fill", static=True)
+    resize: Literal["on_change", "always"] = setting(
+        "on_change", "size the position anew when the exposure changes, or each bar", static=True
+    )
+    participation: tuple[float, ...] = setting(
+        (), "largest share of a bar's volume that an order takes: patient, normal, aggressive; absent = no limit", unit="fraction"
+    )
+    limit_offset_ticks: tuple[float, ...] = setting(
+        (1.0, 0.0, -1.0), "how far from the near touch a limit order rests, below 0 nearer: patient, normal, aggressive", unit="ticks"
+    )
+    limit_offset_bps: tuple[float, ...] = setting((0.0, 0.0, 0.0), "the same in hundredths of a percent of price, added", unit="bps")
+    ioc_cap_ticks: tuple[float, ...] = setting(
+        (0.0, 1.0, 2.0), "how much worse than the far touch an ioc order may fill: patient, normal, aggressive", unit="ticks"
+    )
+    ioc_cap_bps: tuple[float, ...] = setting((0.0, 0.0, 0.0), "the same in hundredths of a percent of price, added", unit="bps")
+    stop_loss: float = setting(0.0, "distance of the stop as a share of the entry price; 0 = none", ge=0.0, lt=1.0, unit="fraction")
+    stop_loss_ticks: float = setting(0.0, "the same in ticks, added", ge=0.0, le=1e9, unit="ticks")
+    take_profit: float = setting(0.0, "distance of the target as a share of the entry price; 0 = none", ge=0.0, le=9.0, unit="fraction")
+    take_profit_ticks: float = setting(0.0, "the same in ticks, added", ge=0.0, le=1e9, unit="ticks")
+    trailing_stop: float = setting(
+        0.0, "distance of the trailing stop as a share of the best price since entry; 0 = none", ge=0.0, lt=1.0, unit="fraction"
+    )
+    trailing_stop_ticks: float = setting(0.0, "the same in ticks, added", ge=0.0, le=1e9, unit="ticks")
+    stop_anchor: Literal["fill", "decision", "close"] = setting(
+        "fill", "what stop and target are measured from: entry price, close that decided the order, close of the fill's bar", static=True
+    )
+    stop_from: Literal["fill_bar", "next_bar"] = setting(
+        "fill_bar", "first bar in which stop and target of a new position are tested", static=True
+    )
+    target_gap: Literal["price", "open"] = setting(
+        "price", "fill of a target that the market opens beyond: its price, or the better open", static=True
+    )
+    flat_by_close: bool = setting(False, "order each position closed in the last bar of its session", static=True)
+    close_at_end: bool = setting(False, "close the position at the last close of the window", static=True)
+
+    @field_validator("participation", "limit_offset_ticks", "limit_offset_bps", "ioc_cap_ticks", "ioc_cap_bps")
+    @classmethod
+    def _three(cls, value: tuple[float, ...], info: ValidationInfo) -> tuple[float, ...]:
+        if len(value) != 3 and (value or info.field_name != "participation"):
+            raise ValueError("expected three numbers: patient, normal, aggressive")
+        if info.field_name == "participation" and not all(0.0 < share <= 1.0 for share in value):
+            raise ValueError("shares above 0 and at most 1")
+        most = 5_000.0 if str(info.field_name).endswith("bps") else 1e9
+        if not all(-most <= number <= most for number in value):
+            raise ValueError(f"numbers between -{most:g} and {most:g}")
+        return value
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> MarketSettings:
+        if self.same_close and self.latency_bars != 1:
+            raise ValueError(f"same_close: expected latency_bars = 1, found {self.latency_bars}: an order cannot work at once and later")
+        return self
 
 
 @component

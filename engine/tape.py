@@ -6,6 +6,8 @@ symbol has only its own bars: bar t of two symbols need not be at the same time,
 Sessions: with hours (instrument.session) a bar belongs to the session in whose hours it closes, and bars outside the hours are left out and
 counted; around the clock a session is a day of UTC. Data with one bar a session at most (daily bars) have no time of session: session_bar,
 session_left and session_fraction are 0.
+
+What only some data have (quotes, halts, funding, rolls; see `EXTRA`) stands in `extra_ST`, and costs nothing where it is absent.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,12 +27,12 @@ from numpy.typing import NDArray
 from bellmark import bars as bars_module
 from bellmark import clock
 from bellmark import instrument as instrument_module
-from bellmark.bars import Bars, check
+from bellmark.bars import ASKS, BIDS, RATE_ONE, Bars, check
 from bellmark.errors import DataError, UsageError
 from bellmark.files import cache_folder, json_line, write_atomically
 from bellmark.instrument import LARGEST_PRICE, Instrument
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # 1 had no extra columns and is still read
 ON_GRID = 1e-6  # of a step of the grid: nearer than this a price snaps to it
 _BEFORE_ONE = np.float32(1.0 - 2.0**-24)
 _YEAR_SECONDS = 365.25 * 86_400
@@ -39,7 +41,15 @@ ARRAYS: dict[str, type[np.generic]] = {
     "session_bar": np.int32, "session_left": np.int32, "session_fraction": np.float32, "gap": np.uint8,
 }  # fmt: skip
 
-__all__ = ["Bars", "HigherBars", "Tape", "compile_tape", "describe", "higher_bars"]
+EXTRA: dict[str, type[np.generic]] = {
+    "bid_open": np.int64, "bid_high": np.int64, "bid_low": np.int64, "bid_close": np.int64, "ask_open": np.int64, "ask_high": np.int64,
+    "ask_low": np.int64, "ask_close": np.int64, "halted": np.uint8, "funding_rate": np.int64, "funding_mark": np.int64,
+    "roll_price": np.int64, "rolls": np.uint8,
+}  # fmt: skip
+_QUOTES = {"bid": "bid_close", "ask": "ask_close"} | {name: name for name in BIDS[:3] + ASKS[:3]}  # name in Bars: name here
+_HASH = "bellmark bars 1"  # not the schema of the file: bars that stay the same keep their hash
+
+__all__ = ["EXTRA", "Bars", "HigherBars", "Tape", "compile_tape", "describe", "higher_bars", "read_only"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +62,11 @@ class Tape:
     time of session at the close, in [0, 1). gap_ST: 1 where bars are missing before this one. instruments: with their quantum chosen.
     content_hash: SHA-256 of bars and instruments as given (not of the quantum, which costs may change). notes: what was left out, for
     people. duplicates_S, outside_S: identical rows and bars outside the session's hours that were left out.
+
+    extra_ST: the columns of EXTRA that some symbol has, by name; 0 for the symbols without them.
+    bid_open, bid_high, bid_low, bid_close, ask_...: quotes in quanta. halted: 1 where nothing trades in the bar. funding_rate: of the
+    instant in the bar, in 1e-9, 0 without one; funding_mark: its price, in quanta (rounded to the nearest: a mark is an index, which keeps
+    to no tick), 0 without one. rolls: 1 where the position is rolled at the close; roll_price: price of the next contract there, in quanta.
     """
 
     symbols: tuple[str, ...]
@@ -73,6 +88,15 @@ class Tape:
     content_hash: str
     periods_per_year: float
     notes: tuple[str, ...] = ()
+    extra_ST: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+    def mark_price(self, s: int, bars: Any) -> NDArray[np.int64]:
+        """The price that marks a position at the close of some bars of a symbol: the close, after a roll the next contract's price."""
+        close_T = self.close_ST[s, bars]
+        if "rolls" not in self.extra_ST:
+            return close_T
+        marked: NDArray[np.int64] = np.where(self.extra_ST["rolls"][s, bars] != 0, self.extra_ST["roll_price"][s, bars], close_T)
+        return marked
 
     def symbol_index(self, symbol: int | str) -> int:
         """The row of a symbol, by name or number."""
@@ -87,12 +111,14 @@ class Tape:
         from safetensors.numpy import save
 
         tensors = {name: np.ascontiguousarray(getattr(self, name)) for name in _TENSORS}
+        tensors |= {f"{name}_ST": np.ascontiguousarray(self.extra_ST[name]) for name in EXTRA if name in self.extra_ST}
         header = {
             "content_hash": self.content_hash,
             "symbols": self.symbols,
             "instruments": [instrument.describe() for instrument in self.instruments],
             "periods_per_year": self.periods_per_year,
             "notes": self.notes,
+            "extra": [name for name in EXTRA if name in self.extra_ST],
         }
         text = json_line(header)
         document = {"schema_version": SCHEMA_VERSION, "header": text, "sha256": _digest(text, tensors)}
@@ -113,21 +139,23 @@ class Tape:
                 version = document["schema_version"]
                 if version > SCHEMA_VERSION:
                     raise DataError(f"{path}: schema_version {version} is newer than this Bellmark's {SCHEMA_VERSION}; update Bellmark")
-                tensors = {name: file.get_tensor(name) for name in _TENSORS}
                 header_text, digest = document["header"], document["sha256"]
+                header = json.loads(header_text)
+                extra = tuple(str(name) for name in header.get("extra", ()))
+                tensors = {name: file.get_tensor(name) for name in (*_TENSORS, *(f"{name}_ST" for name in extra))}
         except (OSError, SafetensorError) as error:
             raise DataError(f"{path}: the tape cannot be read: {error}") from error
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DataError(f"{path}: the tape is damaged: its header cannot be read: {type(error).__name__}: {error}") from error
         if _digest(header_text, tensors) != digest:
             raise DataError(f"{path}: the tape is damaged: its contents do not have the hash written with them")
-        header = json.loads(header_text)
         return cls(
             symbols=tuple(header["symbols"]),
             instruments=tuple(Instrument.from_description(values) for values in header["instruments"]),
             content_hash=header["content_hash"],
             periods_per_year=header["periods_per_year"],
             notes=tuple(header["notes"]),
+            extra_ST={name: tensors.pop(f"{name}_ST") for name in extra},
             **tensors,
         )
 
@@ -138,8 +166,8 @@ _TENSORS = ("length_S", *(f"{name}_ST" for name in ARRAYS), "duplicates_S", "out
 
 def _digest(header: str, tensors: dict[str, NDArray[Any]]) -> str:
     digest = hashlib.sha256(header.encode())
-    for name in _TENSORS:
-        digest.update(np.ascontiguousarray(tensors[name]).tobytes())
+    for array in tensors.values():  # in the order of _TENSORS, then of EXTRA
+        digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
 
 
@@ -147,7 +175,9 @@ def compile_tape(items: Sequence[tuple[Bars, Instrument]], *, cached: bool = Tru
     """The tape of some symbols, in the order given.
 
     Bars are checked again (a dataset may be anybody's). A price off the instrument's grid by more than 1e-6 of a step is refused with
-    its row; without a grid prices are rounded to the quantum. With `cached`, a tape compiled before is read from the cache folder.
+    its row; without a grid prices are rounded to the quantum. Quotes are for every symbol or none. A roll or a funding instant in a bar
+    outside the session is refused: leaving it out would change what a position earns. With `cached`, a tape compiled before is read from
+    the cache folder.
     """
     if not items:
         raise DataError("the dataset gives no symbol")
@@ -157,10 +187,12 @@ def compile_tape(items: Sequence[tuple[Bars, Instrument]], *, cached: bool = Tru
         raise DataError(f"the dataset gives symbol '{twice}' twice")
     for bars, instrument in items:
         check(bars, instrument.allow_negative_prices)
+    _check_quotes([bars for bars, _ in items])
     items = [(bars, instrument.resolved(float(bars.close[0]))) for bars, instrument in items]
     content = _content_hash(items)
     quanta = [str(instrument.quantum) for _, instrument in items]
-    key = hashlib.sha256(json_line([SCHEMA_VERSION, _code_hash(), content, quanta]).encode()).hexdigest()[:32]
+    beside = [[bars.symbol, bars.duplicates, bars.instants_outside] for bars, _ in items]  # on the tape, not in the hash
+    key = hashlib.sha256(json_line([SCHEMA_VERSION, _code_hash(), content, quanta, beside]).encode()).hexdigest()[:32]
     path = cache_folder("tapes") / f"{key}.safetensors" if cached else None
     if path is not None and path.exists():
         try:
@@ -171,6 +203,14 @@ def compile_tape(items: Sequence[tuple[Bars, Instrument]], *, cached: bool = Tru
     if path is not None:
         tape.save(path)
     return tape
+
+
+def _check_quotes(symbols: Sequence[Bars]) -> None:
+    first = symbols[0]
+    for bars in symbols[1:]:
+        if set(bars.quotes) != set(first.quotes):
+            a, b = (f"{', '.join(each.quotes) or 'none'} for {each.symbol}" for each in (first, bars))
+            raise DataError(f"quotes: expected the same columns for every symbol, or none at all, found {a} and {b}")
 
 
 @lru_cache(maxsize=1)
@@ -184,25 +224,29 @@ def _code_hash() -> str:
 
 
 def _content_hash(items: Sequence[tuple[Bars, Instrument]]) -> str:
-    digest = hashlib.sha256(f"bellmark bars {SCHEMA_VERSION}".encode())
+    digest = hashlib.sha256(_HASH.encode())
     for bars, instrument in items:
         digest.update(json_line(instrument.describe() | {"price_quantum": None}).encode())
         digest.update(np.ascontiguousarray(bars.ts_event, np.int64).tobytes())
         for column in (*bars.prices.values(), bars.volume):
-            plain = np.where(np.isnan(column), np.nan, np.asarray(column, np.float64) + 0.0)  # one NaN, one zero
-            digest.update(plain.tobytes())
+            digest.update(_plain(column))
+        for name, column in bars.extras.items():
+            digest.update(name.encode())
+            digest.update(_plain(column))
     return digest.hexdigest()
+
+
+def _plain(column: NDArray[Any]) -> bytes:
+    """The bytes of a column with one NaN and one zero."""
+    return np.where(np.isnan(column), np.nan, np.asarray(column, np.float64) + 0.0).tobytes()
 
 
 def _assemble(items: Sequence[tuple[Bars, Instrument]], content: str) -> Tape:
     compiled = [_symbol(bars, instrument) for bars, instrument in items]
     longest = max(len(arrays["ts"]) for arrays, _ in compiled)
-    padded = {}
-    for name, kind in ARRAYS.items():
-        array_ST = np.zeros((len(items), longest), kind)
-        for s, (arrays, _) in enumerate(compiled):
-            array_ST[s, : len(arrays[name])] = arrays[name]
-        padded[f"{name}_ST"] = array_ST
+    rows = [arrays for arrays, _ in compiled]
+    padded = {f"{name}_ST": _padded(rows, name, kind, longest) for name, kind in ARRAYS.items()}
+    extra = {name: _padded(rows, name, kind, longest) for name, kind in EXTRA.items() if any(name in arrays for arrays in rows)}
     notes = [note for (bars, instrument), (_, outside) in zip(items, compiled, strict=True) for note in _notes(bars, instrument, outside)]
     periods = [instrument.periods_per_year or _periods_per_year(arrays, instrument)
                for (_, instrument), (arrays, _) in zip(items, compiled, strict=True)]  # fmt: skip
@@ -218,8 +262,17 @@ def _assemble(items: Sequence[tuple[Bars, Instrument]], content: str) -> Tape:
         content_hash=content,
         periods_per_year=float(max(periods)),
         notes=tuple(notes),
+        extra_ST=extra,
         **padded,
     )
+
+
+def _padded(rows: Sequence[dict[str, NDArray[Any]]], name: str, kind: type[np.generic], longest: int) -> NDArray[Any]:
+    array_ST = np.zeros((len(rows), longest), kind)
+    for s, arrays in enumerate(rows):
+        if name in arrays:
+            array_ST[s, : len(arrays[name])] = arrays[name]
+    return array_ST
 
 
 def _notes(bars: Bars, instrument: Instrument, outside: int) -> list[str]:
@@ -228,6 +281,8 @@ def _notes(bars: Bars, instrument: Instrument, outside: int) -> list[str]:
         notes.append(f"{bars.symbol}: {bars.duplicates} identical rows were left out")
     if outside:
         notes.append(f"{bars.symbol}: {outside} bars outside the session {instrument.session} were left out")
+    if bars.instants_outside:
+        notes.append(f"{bars.symbol}: {bars.instants_outside} funding instants before the first or after the last bar were left out")
     return notes
 
 
@@ -242,6 +297,7 @@ def _symbol(bars: Bars, instrument: Instrument) -> tuple[dict[str, NDArray[Any]]
             "look at the time zone, the stamp (open or close) and the session"
         )
     if outside:
+        _check_outside(bars, ~inside_T, instrument)
         bars, ts_T, day_T, within_T = bars.take(inside_T), ts_T[inside_T], day_T[inside_T], within_T[inside_T]
     begins_T = np.concatenate([[True], np.diff(day_T) > 0])
     session_T = np.cumsum(begins_T) - 1
@@ -250,7 +306,7 @@ def _symbol(bars: Bars, instrument: Instrument) -> tuple[dict[str, NDArray[Any]]
     t = np.arange(len(ts_T))
     daily = bool(np.all(end_S - first_S == 1))
     fraction_T = np.zeros(len(ts_T), np.float32) if daily else np.minimum((within_T / length).astype(np.float32), _BEFORE_ONE)
-    arrays = {name: _quanta(bars, name, instrument) for name in bars.prices}
+    arrays = {name: _quanta(bars, name, price_T, instrument) for name, price_T in bars.prices.items()}
     instrument.check_range(float(max(np.abs(bars.high).max(), np.abs(bars.low).max())))
     return {
         "ts": ts_T,
@@ -261,7 +317,44 @@ def _symbol(bars: Bars, instrument: Instrument) -> tuple[dict[str, NDArray[Any]]
         "session_left": end_S[session_T] - 1 - t,
         "session_fraction": fraction_T,
         "gap": np.zeros(len(ts_T), np.uint8) if daily else _gaps(ts_T, session_T, instrument),
+        **(_extras(bars, instrument) if bars.extras else {}),
     }, outside
+
+
+def _check_outside(bars: Bars, outside_T: NDArray[np.bool_], instrument: Instrument) -> None:
+    for name, label in (("roll_price", "a roll"), ("funding_rate", "a funding instant")):
+        column_T = bars.extras.get(name)
+        lost = np.flatnonzero(outside_T & ~np.isnan(column_T)) if column_T is not None else np.zeros(0, np.int64)
+        if lost.size:
+            raise DataError(
+                f"{bars.where(lost)}: {label} at {clock.text(bars.ts_event[lost[0]])} lies outside the session {instrument.session}, whose "
+                "bars alone are kept; take a session that holds it, or none"
+            )
+
+
+def _extras(bars: Bars, instrument: Instrument) -> dict[str, NDArray[Any]]:
+    """The columns of EXTRA that the bars have; amounts of money are checked for their prices too."""
+    arrays: dict[str, NDArray[Any]] = {_QUOTES[name]: _quanta(bars, name, price_T, instrument) for name, price_T in bars.quotes.items()}
+    largest = max((float(np.abs(price_T).max()) for price_T in bars.quotes.values()), default=0.0)
+    if bars.halted is not None:
+        arrays["halted"] = np.asarray(bars.halted, np.uint8)
+    if bars.funding_rate is not None:
+        given_T = bars.close if bars.funding_mark is None else np.where(np.isnan(bars.funding_mark), bars.close, bars.funding_mark)
+        none_T = np.isnan(bars.funding_rate)
+        mark_T = np.where(none_T, 0.0, given_T)
+        arrays["funding_rate"] = np.rint(np.where(none_T, 0.0, bars.funding_rate) * RATE_ONE).astype(np.int64)
+        arrays["funding_mark"] = _rounded(mark_T, instrument)
+        largest = max(largest, float(np.abs(mark_T).max()))
+    if bars.roll_price is not None:
+        rolls = np.flatnonzero(~np.isnan(bars.roll_price))
+        price_T, flag_T = np.zeros(len(bars), np.int64), np.zeros(len(bars), np.uint8)
+        if rolls.size:
+            price_T[rolls] = _quanta(bars.take(rolls), "roll_price", bars.roll_price[rolls], instrument)
+            largest = max(largest, float(np.abs(bars.roll_price[rolls]).max()))
+        flag_T[rolls] = 1
+        arrays |= {"roll_price": price_T, "rolls": flag_T}
+    instrument.check_range(largest)
+    return arrays
 
 
 def _session_days(ts_T: NDArray[np.int64], instrument: Instrument) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
@@ -291,14 +384,13 @@ def _gaps(ts_T: NDArray[np.int64], session_T: NDArray[np.int64], instrument: Ins
     return np.concatenate([[0], late_T.astype(np.uint8)]).astype(np.uint8)
 
 
-def _quanta(bars: Bars, name: str, instrument: Instrument) -> NDArray[np.int64]:
-    price_T = np.asarray(bars.prices[name], np.float64)
+def _quanta(bars: Bars, name: str, given_T: NDArray[np.float64], instrument: Instrument) -> NDArray[np.int64]:
+    """Prices of a column in quanta; one off the instrument's grid is refused."""
+    price_T = np.asarray(given_T, np.float64)
     quantum, grid = instrument.quantum, instrument.grid
-    largest = float(np.abs(price_T).max()) / float(quantum)
-    if largest >= LARGEST_PRICE:
-        instrument.check_range(float(np.abs(price_T).max()))
     if grid is None:
-        return np.rint(price_T * quantum.denominator / quantum.numerator).astype(np.int64)
+        return _above_zero(_rounded(price_T, instrument), bars, name, price_T, "price_quantum")
+    _check_largest(price_T, instrument)
     step_T = price_T * grid.denominator / grid.numerator
     nearest_T = np.rint(step_T)
     off = np.flatnonzero(np.abs(step_T - nearest_T) > ON_GRID + np.abs(step_T) * 2.0**-50)
@@ -307,10 +399,33 @@ def _quanta(bars: Bars, name: str, instrument: Instrument) -> NDArray[np.int64]:
             f"{bars.where(off)}: {name} {price_T[off[0]]!s} is not a multiple of {float(grid):g}; "
             "correct instrument.tick_size, or set it to 0 for prices without a tick"
         )
+    _above_zero(nearest_T, bars, name, price_T, "tick_size")
     ratio = grid / quantum
     if ratio.denominator == 1:
         return nearest_T.astype(np.int64) * ratio.numerator
+    return _rounded(price_T, instrument)
+
+
+def _above_zero(step_T: NDArray[Any], bars: Bars, name: str, price_T: NDArray[np.float64], setting: str) -> NDArray[Any]:
+    """The steps, unless one of a price above zero is none: a price far below the step would become nothing."""
+    lost = np.flatnonzero((step_T <= 0) & (price_T > 0))
+    if lost.size:
+        price = price_T[lost[0]]
+        raise DataError(f"{bars.where(lost)}: {name} {price!s} is far below a step of the prices; take a smaller instrument.{setting}")
+    return step_T
+
+
+def _rounded(price_T: NDArray[np.float64], instrument: Instrument) -> NDArray[np.int64]:
+    """Prices in the nearest quanta."""
+    _check_largest(price_T, instrument)
+    quantum = instrument.quantum
     return np.rint(price_T * quantum.denominator / quantum.numerator).astype(np.int64)
+
+
+def _check_largest(price_T: NDArray[np.float64], instrument: Instrument) -> None:
+    largest = float(np.abs(price_T).max())
+    if largest / float(instrument.quantum) >= LARGEST_PRICE:
+        instrument.check_range(largest)
 
 
 def _periods_per_year(arrays: dict[str, NDArray[Any]], instrument: Instrument) -> float:
@@ -332,6 +447,18 @@ def _periods_per_year(arrays: dict[str, NDArray[Any]], instrument: Instrument) -
         return sessions
     seconds = 86_400 if instrument.session is None else instrument.session.length_seconds
     return sessions * max(1.0, float(round(seconds / step)))
+
+
+def read_only(tape: Tape) -> Tape:
+    """The same tape with arrays that cannot be written: what plugins are handed, so that one of them cannot change the bars of another."""
+
+    def locked(array: NDArray[Any]) -> NDArray[Any]:
+        view = array.view()
+        view.flags.writeable = False
+        return view
+
+    arrays: dict[str, Any] = {name: locked(getattr(tape, name)) for name in _TENSORS}
+    return dataclasses.replace(tape, **arrays, extra_ST={name: locked(array) for name, array in tape.extra_ST.items()})
 
 
 class HigherBars(NamedTuple):
@@ -392,9 +519,10 @@ def _group_size(every: int | str) -> int | None:
 
 
 def describe(tape: Tape) -> list[dict[str, Any]]:
-    """What a load report says of each symbol: bars, span, sessions, gaps and their largest move, volume, what was left out.
+    """What a load report says of each symbol: bars, span, sessions, gaps and their largest move, volume, events, what was left out.
 
     largest_gap_move is the largest |open / close before - 1| over a gap, null without one; missing_bars counts by the commonest distance.
+    halted_bars, funding_instants (bars that hold one) and rolls are 0, and quotes false, where the data have no such column.
     """
     return [_describe(tape, s) for s in range(len(tape.symbols))]
 
@@ -405,6 +533,9 @@ def _describe(tape: Tape, s: int) -> dict[str, Any]:
     step = _bar_length(ts_T, tape.session_ST[s, :n].astype(np.int64))
     volume_T = tape.volume_ST[s, :n]
     moves = [float(tape.open_ST[s, t] / tape.close_ST[s, t - 1] - 1) for t in gap if tape.close_ST[s, t - 1] != 0]
+    extra = {name: array_ST[s, :n] for name, array_ST in tape.extra_ST.items()}
+    none_T = np.zeros(n, np.int64)
+    instants_T = (extra.get("funding_rate", none_T) != 0) | (extra.get("funding_mark", none_T) != 0)  # a rate may be 0, a mark hardly
     missing = sum(round(int(ts_T[t] - ts_T[t - 1]) / step) - 1 for t in gap)
     return {
         "symbol": tape.symbols[s],
@@ -418,6 +549,10 @@ def _describe(tape: Tape, s: int) -> dict[str, Any]:
         "largest_gap_move": max(moves, key=abs) if moves else None,
         "zero_volume_bars": int(np.count_nonzero(volume_T == 0)),
         "unknown_volume_bars": int(np.count_nonzero(np.isnan(volume_T))),
+        "halted_bars": int(np.count_nonzero(extra.get("halted", none_T))),
+        "funding_instants": int(np.count_nonzero(instants_T)),
+        "rolls": int(np.count_nonzero(extra.get("rolls", none_T))),
+        "quotes": "bid_close" in extra,
         "identical_duplicates": int(tape.duplicates_S[s]),
         "outside_session": int(tape.outside_S[s]),
         "instrument": dataclasses.replace(tape.instruments[s]).describe(),

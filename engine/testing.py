@@ -1,4 +1,4 @@
-"""Small things to test learning with: an environment of a few lines whose best policy is known.
+"""Small things to test learning with: an environment of a few lines whose best policy is known; and the proofs that nothing looks ahead.
 
 `SignalEnvironment` follows the interface that the market environment has (see `bellmark.collector.Environment`), so losses, trainers and
 the replay can be tested without market data.
@@ -12,6 +12,10 @@ from bellmark import backend, control
 from bellmark.actions import ActionSpace
 from bellmark.buffers import BufferRegistry
 from bellmark.stages import Stage
+from bellmark.testing_market import prove_no_look_ahead
+from bellmark.testing_proof import prove, prove_policies_have_no_look_ahead, prove_strategy_has_no_look_ahead
+
+__all__ = ["SignalEnvironment", "prove", "prove_no_look_ahead", "prove_policies_have_no_look_ahead", "prove_strategy_has_no_look_ahead"]
 
 _STEP_READS = ("symbol_LN", "bar_LN", "end_bar_LN", "action_LN", "exposure_A", "feature_STF")
 _STEP_WRITES = ("next_bar_LN", "next_portfolio_LNP", "next_allowed_LNA", "reward_LN", "terminated_LN", "truncated_LN")

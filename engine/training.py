@@ -247,7 +247,7 @@ class Training:
         return {
             name: self.registry[name]
             for name in self.registry.names()
-            if name not in self._skipped and not name.endswith(("_ST", "_STF")) and self.registry[name].size
+            if name not in self._skipped and not name.endswith(("_ST", "_STF", "_KST")) and self.registry[name].size
         }
 
     def restore(self, arrays: dict[str, NDArray[Any]], where: str) -> None:

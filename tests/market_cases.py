@@ -1,5 +1,6 @@
 """Small markets for tests: bars by hand or at random, and the MarketData of them with chosen rules."""
 
+import dataclasses
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,10 +12,11 @@ from bellmark.features import assemble, split
 from bellmark.host import host
 from bellmark.instrument import Instrument
 from bellmark.lane import LanePart, LaneParts
-from bellmark.market_data import MarketData
+from bellmark.market_data import MarketData, with_quantum
 from bellmark.settings import MarketSettings
 from bellmark.tape import compile_tape
 
+ALL_RULES = ("orders", "participation", "protect", "trail", "maintenance")
 DAY = 86_400_000_000_000
 
 
@@ -43,16 +45,17 @@ def random_bars(count, seed=0, scale=0.01, first=100.0, symbol="X", tick=0.01, *
 
 def market_data(
     bars, instrument=None, *, sizing=("fixed_lots", {}), execution=("bar", {}), rewards=(), masks=(), features=(), space=None,
-    start_bar=0, **market,
+    start_bar=0, rules=(), **market,
 ):  # fmt: skip
-    """The MarketData of bars (or a list of them) and rules; the test part is everything from `start_bar` on."""
+    """The MarketData of bars (or a list of them) and rules; the test part is everything from `start_bar` on.
+
+    rules: of the lane step, compiled in whether or not the settings use them; "all" are those that numbers alone turn on and off. Tests
+    that share them share a kernel.
+    """
     items = bars if isinstance(bars, list) else [bars]
     base = instrument or Instrument("X", tick_size=0.01)
     settings = make(MarketSettings, market, "market")
-    costs = {name: getattr(settings, name) for name in ("spread_ticks", "slippage_ticks", "slippage_bps")}
-    import dataclasses
-
-    pairs = [(item, dataclasses.replace(base, symbol=item.symbol).with_costs(**costs)) for item in items]
+    pairs = [(item, with_quantum(dataclasses.replace(base, symbol=item.symbol), settings)) for item in items]
     compiled = compile_tape(pairs, cached=False)
 
     def part(kind, label, named):
@@ -67,8 +70,7 @@ def market_data(
         rewards=tuple(part("reward", f"rewards.{named[0]}", named) for named in rewards),
         masks=tuple(part("action_mask", f"action_masks.{named[0]}", named) for named in masks),
         features=tuple(LanePart(f"features.{label}", item, "builtin_plugins") for label, item in portfolio),
-        flat_by_close=settings.flat_by_close,
-        resize=settings.resize,
+        rules=frozenset(ALL_RULES if rules == "all" else rules),
     )
     length_S = compiled.length_S
     test = SimpleNamespace(start_S=np.full(len(items), start_bar), end_S=length_S)

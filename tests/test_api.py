@@ -73,6 +73,43 @@ def test_backtest_evaluate_and_report(trained, tmp_path):
         assert path.read_bytes() == again[name].read_bytes(), name
 
 
+def test_frames_of_the_ledger_are_in_currency_and_say_symbol_and_cause(trained):
+    result = bellmark.backtest(trained, keep_values=True)
+    fills, trades, decisions = bellmark.fills(result), bellmark.trades(result), bellmark.decisions(result)
+    assert set(fills["cause"]) == {"order"} and set(fills["symbol"]) == {"OU"} and fills["price"].is_between(50.0, 150.0).all()
+    assert (fills["notional"] - fills["lots"].abs() * fills["price"]).abs().max() < 1e-9
+    assert trades["profit"].drop_nulls().len() <= fills.shape[0] and trades.filter(trades["exit"].is_null()).shape[0] <= 2
+    assert str(trades["entry"].dtype) == str(decisions["ts_event"].dtype) == "Datetime(time_unit='ns', time_zone='UTC')"
+    assert decisions["fill_lots"].sum() == fills["lots"].sum()
+    assert decisions["q flat"].null_count() == 0 and decisions["legal flat"].all()
+    assert "q flat" not in bellmark.decisions(bellmark.backtest("flat", profile="smoke", runs=trained.path.parent)).columns
+
+
+def test_frames_without_a_row_have_their_columns(trained):
+    flat = bellmark.backtest("flat", profile="smoke", runs=trained.path.parent)
+    for frame in (bellmark.fills(flat), bellmark.trades(flat), bellmark.rejections(flat)):
+        assert frame.shape[0] == 0 and {"learner", "symbol"} <= set(frame.columns)
+
+
+def test_a_shared_account_has_a_position_for_each_symbol(tmp_path):
+    shares = {"market.account": "shared", "data.symbols": ["AAPL", "MSFT"]}
+    result = bellmark.backtest("buy_and_hold", profile="quickstart", overrides=shares, runs=tmp_path)
+    frame = bellmark.equity(result)
+    assert {"position_AAPL", "position_MSFT", "exposure", "gross_exposure"} <= set(frame.columns) and "position" not in frame.columns
+    assert dict(result.lanes[0].open_positions) == {name: frame[f"position_{name}"][-1] for name in ("AAPL", "MSFT")}
+    assert set(bellmark.fills(result)["symbol"]) == {"AAPL", "MSFT"}
+
+
+def test_every_public_name_is_a_documented_function_whatever_was_imported():
+    import bellmark.policy_signals
+    import bellmark.records
+    import bellmark.sweeping
+
+    for name in bellmark.__all__:
+        if not name.startswith("__"):
+            assert callable(getattr(bellmark, name)) and getattr(bellmark, name).__doc__, name
+
+
 def test_report_of_an_equal_run_of_another_name_is_equal(trained, tmp_path):
     other = bellmark.train("smoke", name="other", runs=tmp_path / "runs")
     assert bellmark.report(other)["json"].read_bytes() == bellmark.report(trained, folder=tmp_path)["json"].read_bytes()

@@ -316,6 +316,8 @@ def test_decisions_that_a_learner_could_not_make_are_counted_in_the_warnings():
     runner = assembly._runner("test")
     runner.registry["parameter_LP"][1] = np.nan
     result = policy_backtest(assembly.data, runner, runner.run(), "x", "test", "", 0)
-    bars = int(runner.last_S[0] - runner.first_S[0])
-    assert result.warnings[-1] == f"learner 1: {bars} decisions took the no-op: an observation or Q value that is not finite"
+    bars = int(runner.last_N[0] - runner.first_N[0])
+    assert result.warnings[-1] == f"learner 1: {bars} decisions took the no-op: an observation or Q value that is not finite, " + (
+        f"first at bar {runner.first_N[0]} of OU (lane 0)"
+    )
     assert not any(text.startswith("learner 0") for text in result.warnings)

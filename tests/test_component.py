@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 import pytest
 
-from bellmark.component import KINDS, Reward, component, hook_name, json_schema, make, setting, settings_of
+from bellmark.component import KINDS, Execution, Reward, component, hook_name, json_schema, make, setting, settings_of
 from bellmark.errors import PluginError, UsageError
 
 
@@ -68,6 +68,21 @@ def test_the_decorator_refuses_a_class_of_no_kind_or_without_a_name():
         component(type("Loose", (), {}))
     with pytest.raises(PluginError, match="expected an identifier"):
         component(type("Nameless", (Reward,), {}))
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "words"),
+    [
+        ("order_types", "market", "order_types: expected a tuple of names, found 'market'"),
+        ("order_types", (), r"order_types: expected some of market, limit, ioc, found \(\)"),
+        ("order_types", ("stop",), r"order_types: expected some of market, limit, ioc, found \('stop',\)"),
+        ("needs", "bid_open", "needs: expected a tuple of names, found 'bid_open'"),
+        ("state", {"last": "float64"}, "expected no state, found last: it is called more than once a bar"),
+    ],
+)
+def test_an_execution_that_describes_itself_wrongly_is_named(attribute, value, words):
+    with pytest.raises(PluginError, match=rf"^execution 'made' \(.*Made\): {words}"):
+        component(type("Made", (Execution,), {"name": "made", "__doc__": "x", attribute: value}))
 
 
 def test_json_schema_refuses_other_keys():

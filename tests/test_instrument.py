@@ -101,6 +101,13 @@ def test_range_names_the_quantum_to_take():
         Instrument("X", 0.01, price_quantum=1e-12).check_range(1e6)
 
 
+def test_where_the_tick_itself_is_too_fine_the_range_names_the_tick_to_take():
+    with pytest.raises(UsageError, match="take tick_size 1e-06 instead of 1e-09, and no price_quantum") as caught:
+        Instrument("X", 1e-9, price_quantum=1e-9).check_range(1e9)
+    assert "\n" not in str(caught.value)
+    Instrument("X", 1e-6, price_quantum=1e-6).check_range(1e9)
+
+
 def test_range_names_the_lot_to_take_for_one_lot_too_large():
     with pytest.raises(UsageError, match=r"take lot_size 0\.001 instead of 1$"):
         Instrument("X", 1.0, 1e9, price_quantum=1.0).check_range(1000.0)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bellmark.codegen import lower
-from bellmark.market import average_entry, increases, margin_need, mul_div, order_fee
+from bellmark.market import average_entry, increases, margin_need, mul_div, part_fee
 
 
 @given(st.integers(-(10**13), 10**13), st.integers(1, 10**5), st.integers(1, 10**6))
@@ -31,13 +31,8 @@ def test_a_half_goes_away_from_zero(value, expected):
 
 
 def test_fee_of_a_sale_has_the_sign_of_a_fee():
-    buy = order_fee(100, 5_000, 10_000_000, 1, 0, 1_000_000, 0)
-    assert buy == order_fee(-100, 5_000, 10_000_000, 1, 0, 1_000_000, 0) > 0
-
-
-def test_fee_has_its_minimum_only_for_an_order():
-    assert order_fee(1, 100, 1, 1, 5, 0, 1000) == 1000
-    assert order_fee(0, 100, 1, 1, 5, 0, 1000) == 0
+    buy = part_fee(100, 5_000, 10_000_000, 1, 0, 1_000_000)
+    assert buy == part_fee(-100, 5_000, 10_000_000, 1, 0, 1_000_000) > 0
 
 
 @pytest.mark.parametrize(

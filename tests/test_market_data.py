@@ -82,6 +82,34 @@ def test_a_market_without_costs_says_so_and_one_with_any_cost_does_not(profile_p
     assert not any("without costs" in text for text in load_market_data(load_profile(profile_path, options=costly)).warnings)
 
 
+def two_symbols(path, rows):
+    text = ["ts,symbol,open,high,low,close,volume", *(f"2020-01-{day:02d},{symbol},10,10,10,10,{volume}" for day, symbol, volume in rows)]
+    path.write_text("\n".join(text) + "\n")
+
+
+def test_unknown_volume_under_a_limit_and_missing_bars_of_a_shared_account_are_said(profile_path, tmp_path):
+    days = [(day, symbol, "" if symbol == "B" and day < 5 else 7) for day in range(1, 31) for symbol in "AB" if symbol == "A" or day % 3]
+    two_symbols(tmp_path / "bars.csv", days)
+    given = {"data.symbol": "", "data.symbol_column": "symbol", "market.participation": [0.1, 0.1, 0.1]}
+    profile = load_profile(profile_path, options={key: (value, "test") for key, value in given.items()})
+    text = "market.participation: B: 3 bars of unknown volume have no participation limit"
+    assert [warning for warning in load_market_data(profile).warnings if "participation" in warning] == [text]
+    assert not any("market.account" in warning for warning in load_market_data(profile).warnings)
+    shared = {"market.account": "shared", "market.participation": []}
+    profile = load_profile(profile_path, options={key: (value, "test") for key, value in (given | shared).items()})
+    found = load_market_data(profile).warnings
+    assert [warning for warning in found if "market." in warning] == [
+        "market.account: B: 10 of 30 stamps have no bar; marked at its last"
+    ]
+
+
+def test_a_policy_that_was_trained_on_fills_at_its_own_close_says_so(profile_path, tmp_path):
+    given = {"trainer.epochs": 1, "learners.count": 1, "market.same_close": True}
+    result = bellmark.backtest(bellmark.train(profile_path, runs=tmp_path / "runs", overrides=given))
+    assert any("the policy was trained on fills at the close that it had just seen" in text for text in result.warnings)
+    assert [text.split(":")[0] for text in result.cautions] == ["market.same_close"]
+
+
 def test_symbols_of_several_currencies_are_refused(profile_path, monkeypatch):
     profile = load_profile(profile_path)
     ((bars, instrument),) = profile.data.read()

@@ -130,9 +130,11 @@ def test_given_case_of_wrong_types(shared, small_host):
         ("[rewards.log_eqity]\n", "13: rewards.log_eqity: no reward named 'log_eqity'; did you mean 'log_equity'?"),
         ("[rewards]\nx = 3\n", "14: rewards.x: expected a table (or false to take it away), found 3"),
         ('[rewards."a b"]\nuse = "log_equity"\n', '13: rewards: expected a label of letters, digits and _, found "a b"'),
-        ("[action]\nurgencies = ['fast']\n", "14: action.urgencies: expected list of str, found tuple ('fast',) (no 'fast' (have:"),
-        ("[action]\norder_types = ['limitt']\n", "14: action.order_types: expected list of str, found tuple ('limitt',) (no 'limitt'; did"),
+        ("[action]\nurgencies = ['fast']\n", "14: action.urgencies: expected list of str, found list ['fast'] (no 'fast' (have:"),
+        ("[action]\norder_types = ['limitt']\n", "14: action.order_types: expected list of str, found list ['limitt'] (no 'limitt'; did"),
         ("[instrument]\nsession = 'nyse'\n", "14: instrument.session: expected a known session or 'ZONE HH:MM-HH:MM', found 'nyse'"),
+        ("[market]\nlimit_offset_ticks = [1.0]\n",
+         "14: market.limit_offset_ticks: expected three numbers: patient, normal, aggressive, found list [1.0]"),
         ("[run]\nfolder = ''\n", "14: run.folder: expected str, found str ''"),
         ("[trainer]\ngamma = nan\n", "14: trainer.gamma: expected a finite number, found nan"),
         ("[trainer]\nbatch = 99999999999999999999\n", "14: trainer.batch: expected an integer of 64 bits"),
@@ -216,3 +218,13 @@ def test_environment_names_are_checked_like_keys(load, small_text):
 @pytest.mark.parametrize("value", [True, -3, 0.1, 1e-300, 1e22, 'q"\\\x7f\t', ["a", [1, 2.5]], {"a b": 1, "c": {"d": "e"}}, [], {}])
 def test_toml_values_read_back(value):
     assert tomllib.loads(f"v = {toml_value(value)}")["v"] == value
+
+
+def test_the_changes_of_a_command_make_the_same_profile_again():
+    import shlex
+
+    sets = ["market.same_close=true", "baselines.sma_cross.slow=80", "action.exposures=[-1.0,0.0,1.0]"]
+    changed = load_profile("demo", sets=sets, options={"learners.seed": (7, "argument")}, environment={})
+    words = shlex.split(shlex.join(changed.command_changes()))
+    assert set(words[::2]) == {"--set"}
+    assert load_profile("demo", sets=words[1::2], environment={}).hash == changed.hash

@@ -1,4 +1,6 @@
-"""The tape: quanta, sessions, gaps, hash, files, higher bars."""
+"""The tape: quanta, sessions, gaps, quotes, halts, funding and rolls, hash, files, higher bars."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,10 +9,13 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 from bellmark import clock
-from bellmark.bars import Bars, check, in_order
+from bellmark.bars import ASKS, BIDS, Bars, check, in_order, with_funding
+from bellmark.component import make
 from bellmark.errors import DataError, UsageError
+from bellmark.features import assemble
+from bellmark.host import host
 from bellmark.instrument import Instrument, Session
-from bellmark.tape import ARRAYS, Tape, compile_tape, describe, higher_bars
+from bellmark.tape import ARRAYS, EXTRA, Tape, compile_tape, describe, higher_bars, read_only
 
 GENERATOR = np.random.default_rng(3)
 
@@ -299,6 +304,235 @@ def test_noise_on_later_bars_leaves_completed_higher_bars_as_they_were(cut, ever
         assert np.array_equal(getattr(before, f"{name}_ST")[0, :cut], getattr(after, f"{name}_ST")[0, :cut])
 
 
+# ---- extra columns ------------------------------------------------------------------------------------------------------------------
+
+NAN = np.nan
+
+
+def with_extras(bars, full=True):
+    """Quotes a quarter around each price, a halt in bar 1, funding in bars 0 and 2, a roll in bar 2."""
+    n = len(bars)
+    quotes = {"bid": bars.close - 0.25, "ask": bars.close + 0.25}
+    if full:
+        for name in BIDS[:3] + ASKS[:3]:
+            side, part = name.split("_")
+            quotes[name] = getattr(bars, part) + (0.25 if side == "ask" else -0.25)
+    t = np.arange(n)
+    return replace(
+        bars,
+        **quotes,
+        halted=t == 1,
+        funding_rate=np.where(t == 0, 0.0001, np.where(t == 2, -0.00002137, NAN)),
+        funding_mark=np.where(t == 0, 100.3, NAN),
+        roll_price=np.where(t == 2, 104.25, NAN),
+    )
+
+
+def three(**more):
+    return make_bars(minutes("2024-03-04", "14:31", 3), [100.0, 100.25, 99.75], **more)
+
+
+def test_extra_columns_are_quanta_flags_and_whole_rates():
+    tape = compile_tape([(with_extras(three()), ES)], cached=False)
+    extra = {name: array_ST[0].tolist() for name, array_ST in tape.extra_ST.items()}
+    assert tuple(tape.extra_ST) == tuple(EXTRA)
+    assert extra["bid_close"] == [798, 800, 796] and extra["ask_close"] == [802, 804, 800]
+    assert extra["bid_open"] == [798, 798, 800] and extra["ask_open"] == [802, 802, 804]
+    assert extra["bid_high"] == [802, 804, 804] and extra["ask_low"] == [798, 798, 796]
+    assert extra["halted"] == [0, 1, 0]
+    assert extra["funding_rate"] == [100_000, 0, -21_370]
+    assert extra["funding_mark"] == [802, 0, 798]  # 100.3 is no multiple of the tick: the nearest eighth; the close where none is given
+    assert (extra["rolls"], extra["roll_price"]) == ([0, 0, 1], [0, 0, 834])
+    for name, kind in EXTRA.items():
+        assert tape.extra_ST[name].dtype == kind and tape.extra_ST[name].shape == (1, 3) and tape.extra_ST[name].flags.c_contiguous
+
+
+def test_a_tape_holds_only_the_extra_columns_that_the_bars_have():
+    assert compile_tape([(three(), ES)], cached=False).extra_ST == {}
+    closing = with_extras(three(), full=False)
+    only = replace(closing, halted=None, funding_rate=None, funding_mark=None, roll_price=None)
+    assert list(compile_tape([(only, ES)], cached=False).extra_ST) == ["bid_close", "ask_close"]
+
+
+def test_symbols_without_a_column_have_zeros_and_quotes_are_for_all_or_none():
+    a, b = replace(three(), symbol="A"), replace(with_extras(make_bars(minutes("2024-03-04", "14:31", 4))), symbol="B")
+    plain = {name: None for name in BIDS + ASKS}
+    tape = compile_tape([(a, Instrument("A", 0.25)), (replace(b, **plain), Instrument("B", 0.25))], cached=False)
+    assert list(tape.extra_ST) == ["halted", "funding_rate", "funding_mark", "roll_price", "rolls"]
+    for array_ST in tape.extra_ST.values():
+        assert array_ST.shape == (2, 4) and not array_ST[0].any() and array_ST[1].any()
+    with pytest.raises(
+        DataError, match="quotes: expected the same columns for every symbol, or none at all, found none for A and bid_open"
+    ):
+        compile_tape([(a, Instrument("A", 0.25)), (b, Instrument("B", 0.25))], cached=False)
+    closing = replace(with_extras(three(), full=False), symbol="A")
+    with pytest.raises(
+        DataError, match="found bid, ask for A and bid_open, bid_high, bid_low, bid, ask_open, ask_high, ask_low, ask for B"
+    ):
+        compile_tape([(closing, Instrument("A", 0.25)), (b, Instrument("B", 0.25))], cached=False)
+
+
+@pytest.mark.parametrize("name", ["bid", "ask_high", "roll_price"])
+def test_an_extra_price_off_the_grid_names_file_row_and_price(name):
+    bars = with_extras(three(source="bars.csv", row_T=np.array([1, 2, 7])))
+    getattr(bars, name)[2] += 0.0625
+    with pytest.raises(DataError, match=rf"bars.csv: X: data row 7 .*: {name} [0-9.]+ is not a multiple of 0.25; correct instrument"):
+        compile_tape([(bars, ES)], cached=False)
+
+
+def test_an_extra_price_out_of_range_is_refused():
+    bars = replace(three(), roll_price=np.array([NAN, 1e15, NAN]))
+    with pytest.raises(UsageError, match=r"1e\+15 x 1 lots in nano-USD leaves int64"):
+        compile_tape([(bars, ES)], cached=False)
+    bars = replace(three(), funding_rate=np.array([NAN, 0.1, NAN]), funding_mark=np.array([NAN, 1e300, NAN]))
+    with pytest.raises(UsageError, match="leaves int64"):
+        compile_tape([(bars, ES)], cached=False)
+
+
+def test_extra_prices_without_a_tick_are_rounded_and_may_be_negative_where_that_is_legal():
+    bars = replace(make_bars(minutes("2024-03-04", "14:31", 2), [-1.0, -2.0]), roll_price=np.array([NAN, -3.123456789]))
+    tape = compile_tape([(bars, Instrument("X", allow_negative_prices=True))], cached=False)
+    assert tape.extra_ST["roll_price"].tolist() == [[0, -31_234_568]]
+
+
+def test_session_filter_takes_from_every_column_and_refuses_to_lose_a_roll_or_a_funding_instant():
+    ts_T = minutes("2024-03-04", "14:29", 4)  # two bars close before and at the open of 14:30
+    bars = replace(make_bars(ts_T), halted=np.array([1, 0, 0, 1], bool), funding_rate=np.array([NAN, NAN, 0.1, NAN]))
+    tape = compile_tape([(bars, ES)], cached=False)
+    assert tape.extra_ST["halted"].tolist() == [[0, 1]] and tape.extra_ST["funding_rate"].tolist() == [[100_000_000, 0]]
+    with pytest.raises(
+        DataError, match="data row 1 .*a roll at 2024-03-04T14:29:00Z lies outside the session America/New_York 09:30-16:00"
+    ):
+        compile_tape([(replace(bars, roll_price=np.array([100.0, NAN, NAN, NAN])), ES)], cached=False)
+    with pytest.raises(DataError, match="data row 2 .*a funding instant at 2024-03-04T14:30:00Z lies outside the session"):
+        compile_tape([(replace(bars, funding_rate=np.array([NAN, 0.1, NAN, NAN])), ES)], cached=False)
+
+
+def test_hash_sees_every_extra_column_and_stays_what_it_was_without():
+    plain = three()
+    bars = with_extras(plain)
+    base = compile_tape([(plain, ES)], cached=False).content_hash
+    hashes = {base, compile_tape([(bars, ES)], cached=False).content_hash}
+    for name, column in bars.extras.items():
+        other = ~column if name == "halted" else np.where(np.isnan(column), NAN, column / 2 if name == "funding_rate" else column + 0.25)
+        if name in BIDS:  # stays below the ask and within its range
+            changed = {each: getattr(bars, each) - 0.25 for each in BIDS}
+        elif name in ASKS:
+            changed = {each: getattr(bars, each) + 0.25 for each in ASKS}
+        else:
+            changed = {name: other}
+        hashes.add(compile_tape([(replace(bars, **changed), ES)], cached=False).content_hash)
+    assert len(hashes) == 2 + 2 + 4  # the four columns of a side move together
+    # of the bars before there were extra columns: trials and runs that name it still find their data
+    bars = Bars("X", np.arange(1, 4) * clock.DAY, *(np.array([1.0, 2.0, 3.0]),) * 4, np.array([5.0, NAN, 0.0]))
+    found = compile_tape([(bars, Instrument("X", 0.5, 2.0))], cached=False).content_hash
+    assert found == "612e58b096fd0d6956140833bfdbc077e1ebcae3cfcd6f904ddef2888b3b3e12"
+
+
+def test_saved_extra_columns_come_back_whole(tmp_path):
+    tape = compile_tape([(with_extras(three()), ES)], cached=False)
+    tape.save(tmp_path / "a.safetensors")
+    again = Tape.load(tmp_path / "a.safetensors")
+    assert list(again.extra_ST) == list(EXTRA)
+    for name, array_ST in tape.extra_ST.items():
+        assert again.extra_ST[name].dtype == array_ST.dtype and np.array_equal(again.extra_ST[name], array_ST)
+    again.save(tmp_path / "b.safetensors")
+    whole = (tmp_path / "a.safetensors").read_bytes()
+    assert whole == (tmp_path / "b.safetensors").read_bytes()
+    (tmp_path / "a.safetensors").write_bytes(whole.replace(b"roll_price", b"bell_price", 1))
+    with pytest.raises(DataError, match="damaged|cannot be read"):
+        Tape.load(tmp_path / "a.safetensors")
+
+
+def test_a_file_from_before_there_were_extra_columns_is_still_read(tmp_path):
+    import hashlib
+    import json
+
+    from safetensors import safe_open
+
+    tape = compile_tape([(three(), ES)], cached=False)
+    tape.save(tmp_path / "new.safetensors")
+    with safe_open(str(tmp_path / "new.safetensors"), framework="numpy") as file:
+        document = json.loads(file.metadata()["bellmark_tape"])
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    header = json.loads(document["header"])
+    del header["extra"]
+    text = json.dumps(header)
+    order = ("length_S", *(f"{name}_ST" for name in ARRAYS), "duplicates_S", "outside_S")
+    digest = hashlib.sha256(text.encode() + b"".join(tensors[name].tobytes() for name in order)).hexdigest()
+    save_file(tensors, tmp_path / "old.safetensors", {"bellmark_tape": json.dumps({"schema_version": 1, "header": text, "sha256": digest})})
+    old = Tape.load(tmp_path / "old.safetensors")
+    assert old.extra_ST == {} and np.array_equal(old.close_ST, tape.close_ST) and old.content_hash == tape.content_hash
+
+
+def test_cache_tells_bars_with_and_without_extra_columns_and_what_was_left_out_apart(tmp_path, monkeypatch):
+    monkeypatch.setenv("BELLMARK_CACHE_DIR", str(tmp_path / "cache"))
+    assert compile_tape([(three(), ES)]).extra_ST == {}
+    for _ in range(2):
+        assert compile_tape([(with_extras(three()), ES)]).extra_ST["halted"].tolist() == [[0, 1, 0]]
+    assert compile_tape([(replace(three(), duplicates=3), ES)]).duplicates_S.tolist() == [3]
+    assert compile_tape([(three(), ES)]).duplicates_S.tolist() == [0]
+    late = compile_tape([(replace(with_extras(three()), instants_outside=5), ES)])
+    assert late.notes == ("X: 5 funding instants before the first or after the last bar were left out",)
+
+
+def test_load_report_counts_halts_instants_and_rolls_and_says_whether_there_are_quotes():
+    keys = ("halted_bars", "funding_instants", "rolls", "quotes")
+    row = describe(compile_tape([(with_extras(three()), ES)], cached=False))[0]
+    assert [row[key] for key in keys] == [1, 2, 1, True]
+    row = describe(compile_tape([(three(), ES)], cached=False))[0]
+    assert [row[key] for key in keys] == [0, 0, 0, False]
+    free = with_funding(three(), minutes("2024-03-04", "14:32", 2), [0.0, 0.0])  # a rate of nothing is an instant too
+    assert describe(compile_tape([(free, ES)], cached=False))[0]["funding_instants"] == 2
+
+
+def test_given_funding_instants_lie_where_they_are_settled(shared):
+    """08:00 and 16:00 in the bars that close then, whatever the position does."""
+    rows = [line.split(",") for line in (shared / "cases/33_funding_at_the_boundary/funding.csv").read_text().split()[1:]]
+    ts_K = np.array([row[0].removesuffix("Z") for row in rows], "datetime64[ns]").astype(np.int64)
+    bars = make_bars(minutes("2024-05-01", "07:59", 482), np.full(482, 60000.0))
+    bars = with_funding(bars, ts_K, [float(row[1]) for row in rows], [float(row[2]) for row in rows])
+    tape = compile_tape([(bars, Instrument("X", 0.5, lot_size=1.0))], cached=False)
+    rate_T, mark_T = tape.extra_ST["funding_rate"][0], tape.extra_ST["funding_mark"][0] * float(tape.instruments[0].quantum)
+    held = np.flatnonzero(rate_T)
+    assert tape.ts_ST[0, held].tolist() == ts_K.tolist()
+    assert rate_T[held].tolist() == [100_000, 300_000] and mark_T[held].tolist() == [60000, 61000]
+    assert mark_T[held[1]] * rate_T[held[1]] / 1e9 == pytest.approx(18.30)
+    assert describe(tape)[0]["funding_instants"] == 2
+
+
+def filled_bars(shared):
+    rows = [line.split(",") for line in (shared / "cases/13_filled_zero_volume_bars/bars.csv").read_text().split()[1:]]
+    ts_T = np.array([row[0].removesuffix("Z") for row in rows], "datetime64[ns]").astype(np.int64)
+    return Bars("X", ts_T, *(np.array([float(row[k]) for row in rows]) for k in range(1, 6)))
+
+
+def test_given_bars_filled_by_a_vendor_are_counted(shared):
+    row = describe(compile_tape([(filled_bars(shared), Instrument("X", 1.0))], cached=False))[0]
+    assert (row["bars"], row["zero_volume_bars"], row["unknown_volume_bars"], row["gaps"]) == (4, 2, 0, 0)
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize(
+    ("name", "values", "at_bar_2"),
+    [
+        ("parkinson_volatility", {"window": 2}, 0.0),
+        ("realized_volatility", {"window": 2}, 0.0),
+        ("average_true_range", {"window": 2}, 0.0),
+        ("average_distance", {"window": 2, "unit": "volatility"}, 0.0),
+        ("bollinger_score", {"window": 2}, 0.0),
+        ("range_position", {"window": 2}, 0.5),
+        ("close_location", {}, 0.5),
+    ],
+)
+def test_volatility_over_filled_flat_bars_is_defined(shared, name, values, at_bar_2):
+    """Bars 1 and 2 have no range: each feature has a stated value there, never one over nothing."""
+    tape = compile_tape([(filled_bars(shared), Instrument("X", 1.0))], cached=False)
+    market = assemble([(name, make(host().get("feature", name), values, name))], tape)
+    value_T = market.feature_STF[0, :, 0]
+    assert market.start_S[0] <= 2 and np.isfinite(value_T[market.start_S[0] :]).all() and value_T[2] == at_bar_2
+
+
 # ---- bars ---------------------------------------------------------------------------------------------------------------------------
 
 
@@ -363,3 +597,19 @@ def test_a_header_that_is_damaged_is_one_line(tmp_path, header):
     save_file({"x": np.zeros(1)}, tmp_path / "tape.safetensors", metadata={"bellmark_tape": header})
     with pytest.raises(DataError, match="tape.safetensors: the tape (is damaged|cannot be read)"):
         Tape.load(tmp_path / "tape.safetensors")
+
+
+def test_a_price_far_below_the_step_is_refused_and_does_not_become_nothing():
+    """Within 1e-6 of a tick prices snap to it; zero is no tick that a price above zero may snap to."""
+    count = 4
+    price_T = np.full(count, 1e-8)
+    bars = Bars("X", clock.DAY * np.arange(1, count + 1), price_T, price_T, price_T, price_T, np.ones(count))
+    for instrument in (Instrument("X", tick_size=0.25), Instrument("X", price_quantum=0.01)):
+        with pytest.raises(DataError, match="open 1e-08 is far below a step of the prices"):
+            compile_tape([(bars, instrument)], cached=False)
+
+
+def test_what_plugins_are_handed_cannot_be_written():
+    locked = read_only(compile_tape([(session_bars(), Instrument("X", tick_size=0.01))], cached=False))
+    with pytest.raises(ValueError, match="read-only"):
+        locked.close_ST[:] = 0

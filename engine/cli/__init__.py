@@ -16,10 +16,11 @@ COMMANDS: dict[str, str] = {
     "demo": "Train, backtest and report on real daily bars, in one go.",
     "train": "Train the policies of a profile.",
     "backtest": "Backtest a run or a rule strategy.",
+    "signals": "Write what the policies of a run ask for, bar by bar.",
     "report": "Write the report of a run.",
     "profiles": "Profiles: list, show, check.",
     "datasets": "Datasets: list, show.",
-    "runs": "Runs: list, show.",
+    "runs": "Runs: list, show, export.",
     "plugins": "Plugins and their components: list, show.",
     "doctor": "Check this machine and this installation.",
 }

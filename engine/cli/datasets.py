@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from bellmark.cli import Group
@@ -43,7 +45,7 @@ def list_datasets(as_json: bool) -> None:
 @plugins_option
 @json_option
 def show(name: str, sets: tuple[str, ...], as_json: bool) -> None:
-    """Read a dataset, check it, and print what it holds: symbols, bars, dates, instrument.
+    """Read a dataset, check it, and print what it holds: symbols, bars, dates, instrument; halts, funding, rolls and quotes if any.
 
     \b
     Example:
@@ -55,7 +57,15 @@ def show(name: str, sets: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return
-    found = ("gaps", "missing_bars", "identical_duplicates", "outside_session")
-    keys = ("symbol", "bars", "first", "last", "tick_size", "contract_multiplier", "currency", *found)
+    found = ("gaps", "missing_bars", "identical_duplicates", "outside_session", "zero_volume_bars", "unknown_volume_bars")
+    events = [name for name in ("halted_bars", "funding_instants", "rolls", "quotes") if any(row[name] for row in rows)]
+    keys = ("symbol", "bars", "first", "last", "tick_size", "contract_multiplier", "currency", *found, *events)
     columns = [key.replace("_", " ") for key in keys]
-    print_table(columns, [[row[key] for key in keys] for row in rows], right=("bars", *columns[-4:]))
+    numbers = [key.replace("_", " ") for key in ("bars", *found, *(name for name in events if name != "quotes"))]
+    rare = ("identical_duplicates", "outside_session", "zero_volume_bars", "unknown_volume_bars")
+    spare = [key.replace("_", " ") for key in (*rare, "currency", "contract_multiplier", "missing_bars")]
+    print_table(columns, [[_cell(row[key]) for key in keys] for row in rows], right=numbers, spare=spare)
+
+
+def _cell(value: Any) -> Any:
+    return ("yes" if value else "no") if isinstance(value, bool) else value

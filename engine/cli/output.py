@@ -29,7 +29,6 @@ plugins_option = click.option(
 )  # fmt: skip
 
 
-
 def profile_options(function: _Function) -> _Function:
     """The options that change a profile."""
     seed = click.option("--seed", type=click.IntRange(min=0), help="Seed of the first learner: [learners] seed.")
@@ -120,6 +119,13 @@ def say(message: str) -> None:
 def warn(message: str) -> None:
     """A warning on stderr, in one line."""
     click.echo("warning: " + " ".join(message.split()), err=True)
+
+
+def caution(message: str) -> None:
+    """What makes a result better than life, beside the result: in red where the terminal has colours."""
+    from rich.text import Text
+
+    console(sys.stdout).print(Text(f"caution: {' '.join(message.split())}", style="bold red"))
 
 
 def number(value: float | None, digits: int = 3) -> str | None:

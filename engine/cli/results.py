@@ -14,7 +14,7 @@ SPARE = ("calmar ratio", "sortino ratio", "cagr", "turnover")  # the first to go
 _NAMED = 6  # more symbols are counted, not named
 _SHOWN = (
     *("schema_version", "title", "verdict", "part", "start_equity", "currency", "periods_per_year", "session"),
-    *("provenance", "warnings", "metrics", "median", "accounts"),
+    *("provenance", "cautions", "warnings", "rules", "metrics", "median", "accounts"),
 )
 
 
@@ -24,8 +24,8 @@ def backtest_document(described: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def print_backtests(described: Mapping[str, Any]) -> None:
-    """The accounts with their main metrics, the median learner first, and every warning."""
-    from bellmark.cli.output import warn
+    """The accounts with their main metrics, the median learner first, and every caution and warning."""
+    from bellmark.cli.output import caution, warn
     from bellmark.reporting.text import date
     from bellmark.reporting.text import metric as shown
 
@@ -48,6 +48,11 @@ def print_backtests(described: Mapping[str, Any]) -> None:
     refused = [[account["label"], reason, count] for account in accounts for reason, count in account["rejections"].items()]
     if refused:
         print_table(["account", "orders refused because", "orders"], refused, right=("orders",))
+    caused = [[account["label"], cause, count] for account in accounts for cause, count in account["fills_by_cause"].items()]
+    if any(cause != "order" for _, cause, _ in caused):
+        print_table(["account", "fills caused by", "fills"], caused, right=("fills",))
+    for text in described["cautions"]:
+        caution(text)
     for text in described["warnings"]:
         warn(text)
 

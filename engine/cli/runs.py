@@ -10,7 +10,7 @@ from bellmark.cli.output import json_option, number, plugins_option, print_json,
 
 @click.group(cls=Group)
 def command() -> None:
-    """Runs: what was trained, and how it went.
+    """Runs: what was trained, how it went, and its tables for other programs.
 
     \b
     Example:
@@ -81,3 +81,32 @@ def show(run: str, folder: str, as_json: bool) -> None:
     keys = ("epoch", "learner", "seed", "step", "train_loss", "q_mean", "validation_sharpe", "skipped_steps")
     table = [[number(row.get(key)) if isinstance(row.get(key), float) else row.get(key) for key in keys] for row in document["last_rows"]]
     print_table([key.replace("_", " ") for key in keys], table, right=[key.replace("_", " ") for key in keys], title="last epoch")
+
+
+@command.command("export")
+@click.argument("run")
+@click.option("--out", metavar="FOLDER", help="Folder to write into (default: `export` in the run's own).")
+@click.option("--format", "form", default="parquet", show_default=True, metavar="FORMAT", help="parquet or csv.")
+@_folder
+@plugins_option
+@json_option
+def export_run(run: str, out: str | None, form: str, folder: str, as_json: bool) -> None:
+    """Write a run as tables: metrics, timing, and the ledger of each part that it was backtested on.
+
+    The backtests are made again, to the same bits: equity, fills, trades, rejections, and decisions with the value of each action.
+
+    \b
+    Example:
+        bellmark runs export demo-1 --format csv
+    """
+    from bellmark import api
+    from bellmark.cli.output import say
+    from bellmark.cli.results import print_files
+
+    files = api.export(run, folder=out, form=form, runs=folder)
+    if as_json:
+        print_json(files)
+    else:
+        print_files(files)
+    if not any("/" in name for name in files):
+        say(f"run '{run}' was not backtested yet, so there is no ledger to write: bellmark backtest {run}")

@@ -91,6 +91,11 @@ class Curve:
         return bool(self.ruined or self.equity.min() <= 0.0)
 
     @property
+    def wealth(self) -> float:
+        """End equity over start equity."""
+        return float(self.equity[-1] / self.equity[0])
+
+    @property
     def total_cost(self) -> float:
         """All costs in currency: spread, slippage, fees and funding (and any other kind that the simulator reports)."""
         return float(sum(self.costs.values()))
@@ -126,10 +131,13 @@ def curve_of_lanes(lanes: Sequence[Any], periods_per_year: float) -> Curve:
         raise BellmarkError("curve: expected at least one account, found none")
     if len(lanes) == 1:
         stamps, equity = np.asarray(lanes[0].stamp_T, np.int64), np.asarray(lanes[0].equity_T, np.float64) / NANO
-        exposure, gross_exposure = np.asarray(lanes[0].exposure_T, np.float64), None
+        exposure = np.asarray(lanes[0].exposure_T, np.float64)
+        gross_exposure = _gross_exposure(lanes[0]) if len(_symbols(lanes[0])) > 1 else None
     else:
         stamps, equity, exposure, gross_exposure = _summed(lanes)
-    fills = np.concatenate([_fills(lane, index) for index, lane in enumerate(lanes)])
+    symbols = [_symbols(lane) for lane in lanes]
+    first = np.cumsum([0, *map(len, symbols)])
+    fills = np.concatenate([_fills(lane, int(index)) for index, lane in zip(first, lanes, strict=False)])
     kinds = sorted({kind for lane in lanes for kind in lane.costs}, key=_cost_order)
     return Curve(
         stamp_ns=stamps,
@@ -141,7 +149,7 @@ def curve_of_lanes(lanes: Sequence[Any], periods_per_year: float) -> Curve:
         costs={kind: float(sum(lane.costs.get(kind, 0.0) for lane in lanes)) for kind in kinds},
         gross=float(sum(lane.gross for lane in lanes)),
         ruined=all(lane.ruined for lane in lanes),
-        symbols=tuple(lane.symbol for lane in lanes),
+        symbols=tuple(symbol for names in symbols for symbol in names),
     )
 
 
@@ -156,7 +164,7 @@ def _summed(lanes: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64
         value_T = np.asarray(lane.exposure_T, dtype=np.float64) * equity_T
         equity += equity_T[point]
         value += value_T[point]
-        gross_value += np.abs(value_T)[point]
+        gross_value += (_gross_exposure(lane) * np.abs(equity_T))[point]
     with np.errstate(divide="ignore", invalid="ignore"):
         exposure = np.where(equity != 0.0, value / equity, 0.0)
         gross_exposure = np.where(equity != 0.0, gross_value / np.abs(equity), 0.0)
@@ -190,11 +198,23 @@ def _latest_point(stamp_T: NDArray[np.int64], at: NDArray[np.int64]) -> Any:
     return np.maximum(np.searchsorted(stamp_T, at, side="right") - 1, 0)
 
 
-def _fills(lane: Any, symbol: int) -> NDArray[Any]:
+def _symbols(lane: Any) -> tuple[str, ...]:
+    """The symbols of an account; one that does not list them has the one that it is named by."""
+    return tuple(getattr(lane, "symbols", ())) or (lane.symbol,)
+
+
+def _gross_exposure(lane: Any) -> NDArray[np.float64]:
+    gross = getattr(lane, "gross_exposure_T", None)
+    return np.asarray(np.abs(lane.exposure_T) if gross is None else gross, np.float64)
+
+
+def _fills(lane: Any, first_symbol: int) -> NDArray[Any]:
     source = lane.fills
     names = source.dtype.names or ()
     table = np.zeros(len(source), FILLS)
-    table["symbol"] = symbol
+    table["symbol"] = first_symbol
+    if len(_symbols(lane)) > 1:  # one account of several symbols: its fills say which
+        table["symbol"] += source["symbol"]
     for name in ("stamp", "lots", "fee", "spread", "slippage"):
         if name in names:
             table[name] = source[name]

@@ -1,4 +1,4 @@
-"""Applies metric components to a curve and keeps the report's rules: undefined is null with a reason, never infinite and never 0."""
+"""Applies metric components to a curve or a summary; undefined is null with a reason, never infinite and never 0."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import numpy as np
 from bellmark.component import Metric
 from bellmark.errors import BellmarkError, PluginError
 from bellmark.evaluation.curve import Curve, Undefined
+from bellmark.evaluation.summary import Summary
 
 MIN_DAYS_TO_ANNUALISE = 30.0
 RUINED = "the account was ruined"
+NEEDS_CURVE = "it needs the equity curve, which is not kept"
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,20 @@ def evaluate(curve: Curve, metrics: Iterable[Metric], *, report_rules: bool = Tr
     With `report_rules` a metric that says `annualised` is null for a span under 30 days, and one that says `needs_survival` is null for a
     ruined account; without, only numbers that do not exist are null. A metric that raises is a PluginError that names it.
     """
-    return tuple(_evaluate(curve, metric, report_rules) for metric in metrics)
+    return tuple(_evaluate(curve, metric, "compute", report_rules) for metric in metrics)
+
+
+def evaluate_summary(summary: Summary, metrics: Iterable[Metric], *, report_rules: bool = True) -> tuple[MetricValue, ...]:
+    """Each metric of a summary, in the order given, by the rules of `evaluate`.
+
+    A metric that a summary does not suffice for is null, and its reason says so; `summarised` tells which do not.
+    """
+    return tuple(_evaluate(summary, metric, "of_summary", report_rules) for metric in metrics)
+
+
+def summarised(metric: Metric) -> bool:
+    """Whether a metric can be computed from a summary, without the curve."""
+    return getattr(type(metric), "of_summary", Metric.of_summary) is not Metric.of_summary
 
 
 def order_of(metric: Metric) -> tuple[int, str]:
@@ -57,8 +72,8 @@ def median_of(results: Sequence[MetricValue], owners: Sequence[str]) -> MetricVa
     return MetricValue(first.name, value, note, first.unit, first.convention, first.higher_is_better)
 
 
-def _evaluate(curve: Curve, metric: Metric, report_rules: bool) -> MetricValue:
-    value, reason = _value(curve, metric, report_rules)
+def _evaluate(subject: Curve | Summary, metric: Metric, function: str, report_rules: bool) -> MetricValue:
+    value, reason = _value(subject, metric, function, report_rules)
     return MetricValue(
         name=metric.name,
         value=value,
@@ -69,22 +84,24 @@ def _evaluate(curve: Curve, metric: Metric, report_rules: bool) -> MetricValue:
     )
 
 
-def _value(curve: Curve, metric: Metric, report_rules: bool) -> tuple[float | None, str | None]:
-    if report_rules and getattr(metric, "needs_survival", False) and curve.wiped_out:
+def _value(subject: Curve | Summary, metric: Metric, function: str, report_rules: bool) -> tuple[float | None, str | None]:
+    if report_rules and getattr(metric, "needs_survival", False) and subject.wiped_out:
         return None, RUINED
-    if report_rules and getattr(metric, "annualised", False) and curve.days < MIN_DAYS_TO_ANNUALISE:
-        return None, f"span of {curve.days:.1f} days: under {MIN_DAYS_TO_ANNUALISE:.0f} days nothing is annualised"
-    compute = getattr(metric, "compute", None)
+    if report_rules and getattr(metric, "annualised", False) and subject.days < MIN_DAYS_TO_ANNUALISE:
+        return None, f"span of {subject.days:.1f} days: under {MIN_DAYS_TO_ANNUALISE:.0f} days nothing is annualised"
+    compute = getattr(metric, function, None)
     if compute is None:
-        raise PluginError(f"metric {metric.name}: it has no function compute")
+        raise PluginError(f"metric {metric.name}: it has no function {function}")
     try:
-        found = compute(curve)
+        found = compute(subject)
     except BellmarkError:
         raise
     except (Exception, SystemExit) as error:
-        raise PluginError(f"metric {metric.name}: compute failed: {type(error).__name__}: {error}") from error
+        raise PluginError(f"metric {metric.name}: {function} failed: {type(error).__name__}: {error}") from error
     if isinstance(found, Undefined):
         return None, found.reason
+    if found is None and function == "of_summary":
+        return None, NEEDS_CURVE
     try:
         number = float(found)
     except (TypeError, ValueError) as error:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
-from bellmark.evaluation.curve import Curve, Undefined
+from bellmark.evaluation.curve import Undefined
 
 NEGLIGIBLE = 1e-12
 
@@ -32,11 +34,16 @@ def ratio_to(mean: float, spread: float, nothing: str, certain: str) -> float | 
     return mean / spread
 
 
-def yearly_growth(curve: Curve, years: float) -> float | Undefined:
-    """(1 + total return)^(1 / years) - 1; undefined below zero wealth, without time, or past the largest number."""
+def yearly_ratio(mean: float, spread: float | Undefined, periods_per_year: float, certain: str) -> float | Undefined:
+    """mean / spread * sqrt(P) of bar returns; undefined where the spread is, or is zero (`certain` says why, where the mean is not)."""
+    value = spread if isinstance(spread, Undefined) else ratio_to(mean, spread, "equity never moved", certain)
+    return value if isinstance(value, Undefined) else value * math.sqrt(periods_per_year)
+
+
+def yearly_growth(wealth: float, years: float) -> float | Undefined:
+    """wealth^(1 / years) - 1, wealth = end over start equity; undefined below zero wealth, without time, or past the largest number."""
     if years <= 0.0:
         return Undefined("no time passes")
-    wealth = float(curve.equity[-1] / curve.equity[0])
     if wealth < 0.0:
         return Undefined("equity ended below zero")
     with np.errstate(over="ignore"):

@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bellmark.evaluation.curve import Curve, Undefined
+from bellmark.evaluation.curve import NANO, Curve, Undefined
+
+NO_TRADE = "no closed trade"
+NO_VALUE = "the fills do not state their value"
 
 TRADES = np.dtype(
     [
@@ -63,9 +66,9 @@ def closed_profits(curve: Curve) -> NDArray[np.float64] | Undefined:
     trades = trade_table(curve)
     profits = trades["profit"][trades["closed"]]
     if profits.size == 0:
-        return Undefined("no closed trade")
+        return Undefined(NO_TRADE)
     if np.isnan(profits).any():
-        return Undefined("the fills do not state their value")
+        return Undefined(NO_VALUE)
     return profits
 
 
@@ -118,6 +121,8 @@ def _of_symbol(fills: NDArray[Any]) -> NDArray[Any]:
     low, high = np.minimum.reduceat(position, starts), np.maximum.reduceat(position, starts)
     table["lots"] = np.where(-low > high, low, high)
     table["closed"] = position[last] == 0
-    table["profit"] = np.where(table["closed"], np.add.reduceat(cash, starts), np.nan)
+    # money is counted in nano-currency: what adding float64 leaves below that is no profit and no loss
+    profit = np.rint(np.add.reduceat(cash, starts) * NANO) / NANO
+    table["profit"] = np.where(table["closed"], profit, np.nan)
     table["cost"] = np.add.reduceat(charge[row] * share, starts)
     return table

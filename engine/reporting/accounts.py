@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from bellmark.errors import UsageError
 from bellmark.evaluation.curve import Curve, curve_of_lanes
 from bellmark.evaluation.trades import trade_table
+from bellmark.market import CAUSES, REASONS
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Account:
     seed: int | None
     curve: Curve
     trades: NDArray[Any]
+    fills_by_cause: dict[str, int]
     rejections: dict[str, int]
     open_lots: dict[str, int]
     ruined_symbols: tuple[str, ...]
@@ -62,9 +64,10 @@ def _account(backtest: Any, learner: int | None, seeds: Mapping[int, int]) -> Ac
         seed=seed,
         curve=curve,
         trades=trade_table(curve),
+        fills_by_cause=_fills_by_cause(lanes),
         rejections=_rejections(lanes),
-        open_lots={lane.symbol: int(lane.open_position) for lane in lanes if lane.open_position},
-        ruined_symbols=tuple(lane.symbol for lane in lanes if lane.ruined),
+        open_lots={symbol: int(lots) for lane in lanes for symbol, lots in lane.open_positions.items()},
+        ruined_symbols=tuple(symbol for lane in lanes if lane.ruined for symbol in lane.symbols),
         action_space=backtest.action_space,
         action_count_A=_action_counts(lanes, backtest.action_space),
     )
@@ -80,6 +83,11 @@ def _with_unique_labels(accounts: list[Account]) -> list[Account]:
     return named
 
 
+def _fills_by_cause(lanes: Sequence[Any]) -> dict[str, int]:
+    counts = sum((np.bincount(lane.fills["cause"], minlength=len(CAUSES)) for lane in lanes), np.zeros(len(CAUSES), np.int64))
+    return {cause: int(count) for cause, count in zip(CAUSES, counts.tolist(), strict=True) if count}
+
+
 def _rejections(lanes: Sequence[Any]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for lane in lanes:
@@ -87,17 +95,9 @@ def _rejections(lanes: Sequence[Any]) -> dict[str, int]:
             continue
         codes, times = np.unique(lane.rejections["reason"], return_counts=True)
         for code, count in zip(codes.tolist(), times.tolist(), strict=True):
-            reason = _reason(code)
+            reason = REASONS[code]
             counts[reason] = counts.get(reason, 0) + int(count)
     return dict(sorted(counts.items()))
-
-
-def _reason(code: Any) -> str:
-    if not isinstance(code, int):
-        return str(code)
-    from bellmark.market import REASONS
-
-    return REASONS[code] if 0 <= code < len(REASONS) else f"reason {code}"
 
 
 def _action_counts(lanes: Sequence[Any], space: Any) -> NDArray[np.int64] | None:

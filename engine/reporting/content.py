@@ -26,6 +26,7 @@ from bellmark.reporting.series import equity_charts, months_of
 from bellmark.reporting.text import date
 from bellmark.reporting.training import training_of
 from bellmark.reporting.verdict import verdict
+from bellmark.settings import MarketSettings
 
 DRAWDOWNS_AN_ACCOUNT = 3
 TRADES_SHOWN = 50
@@ -66,13 +67,16 @@ def collect(run: Any, backtests: Sequence[Any], metrics: Sequence[Metric] | None
         ),
         "part": {
             "split": str(first.split), "start_ns": span[0], "end_ns": span[1], "bars": bars, "symbols": list(accounts[0].curve.symbols),
+            "shared_account": any(len(lane.symbols) > 1 for lane in first.lanes),
         },
         "start_equity": float(accounts[0].curve.equity[0]),
         "currency": str(getattr(first, "currency", "") or "account currency"),
         "periods_per_year": float(first.periods_per_year),
         "session": str(getattr(first, "session", "") or ""),
         "provenance": _provenance(manifest, _command(run, first), first, seeds),
+        "cautions": list(dict.fromkeys(str(text) for backtest in backtests for text in backtest.cautions)),
         "warnings": [*_warnings(backtests, accounts), *left_out],
+        "rules": _rules(first.rules),
         "metrics": [
             {"name": one.name, "unit": one.unit, "convention": one.convention, "higher_is_better": one.higher_is_better}
             for one in results[accounts[0].label]
@@ -157,6 +161,21 @@ def _warnings(backtests: Sequence[Any], accounts: Sequence[Account]) -> list[str
     return list(dict.fromkeys([*given, *ruined]))
 
 
+def _rules(rules: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What the accounts went by: execution and sizing with their settings, and every [market] setting that is not its default."""
+    rows = []
+    for section in ("execution", "sizing"):
+        for key, value in rules.get(section, {}).items():
+            rows.append({"key": section if key == "use" else f"{section}.{key}", "value": value, "unit": "", "meaning": ""})
+    given = rules.get("market", {})
+    for info in settings_of(MarketSettings):
+        value = given.get(info.name, info.default)
+        if value != info.default:
+            plain = list(value) if isinstance(value, tuple) else value
+            rows.append({"key": f"market.{info.name}", "value": plain, "unit": info.unit, "meaning": info.meaning})
+    return rows
+
+
 def _medians(results: Sequence[Sequence[MetricValue]], owners: Sequence[str]) -> dict[str, Any]:
     return {row[0].name: _value(median_of(row, owners)) for row in zip(*results, strict=True)}
 
@@ -180,6 +199,7 @@ def _account(account: Account, results: Sequence[Any]) -> dict[str, Any]:
         "gross": curve.gross,
         "costs": {kind: float(value) for kind, value in curve.costs.items()},
         "fills": int(curve.fills.size),
+        "fills_by_cause": account.fills_by_cause,
         "rejections": account.rejections,
         "open_lots": account.open_lots,
         "metrics": {result.name: _value(result) for result in results},

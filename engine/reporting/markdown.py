@@ -15,6 +15,8 @@ def markdown_text(content: Mapping[str, Any]) -> str:
     """The whole document. Names are escaped, so that they cannot become markup."""
     verdict = content["verdict"]
     parts = [f"# Bellmark report: {escaped(content['title'])}", f"**{escaped(verdict['sentence'])}**", escaped(verdict["caveat"])]
+    if content["cautions"]:
+        parts += ["## Better than life", "\n".join(f"- **{escaped(text)}**" for text in content["cautions"])]
     if content["warnings"]:
         parts += ["## Warnings", "\n".join(f"- {escaped(text)}" for text in content["warnings"])]
     trades = tables.trade_list(content)
@@ -25,12 +27,14 @@ def markdown_text(content: Mapping[str, Any]) -> str:
         tables.month_table(content),
         tables.drawdown_table(content),
         tables.cost_table(content),
+        tables.cause_table(content),
         tables.rejection_table(content),
         tables.open_table(content),
         tables.trade_summary_table(content),
         *([trades] if trades is not None else []),
         *([tables.action_table(content)] if content["actions"]["rows"] else []),
         *(tables.training_table(chart) for chart in content["training"]["charts"]),
+        tables.rule_table(content),
         tables.provenance_table(content),
     ]
     parts += [_section(table) for table in found]

@@ -116,6 +116,30 @@ def cost_table(content: Content) -> Table:
     return Table(f"Costs by kind ({content['currency']})", head, tuple(rows))
 
 
+def cause_table(content: Content) -> Table:
+    """Fills by what caused them: orders, stops, targets, liquidations, rolls."""
+    accounts = content["accounts"]
+    causes = dict.fromkeys(cause for account in accounts for cause in account["fills_by_cause"])
+    rows = [(cause, *(count(account["fills_by_cause"].get(cause, 0)) for account in accounts)) for cause in causes]
+    head = ("cause", *(account["label"] for account in accounts))
+    return Table("Fills by cause", head, tuple(rows), () if rows else ("Nothing was filled.",))
+
+
+def rule_table(content: Content) -> Table:
+    """Market rules: execution, sizing, and the settings that are not their defaults."""
+    rows = [(rule["key"], _rule_value(rule["value"]), rule["unit"], rule["meaning"]) for rule in content["rules"]]
+    note = "Settings of [market] that are not listed have their defaults."
+    return Table("Market rules", ("rule", "value", "unit", "what it is"), tuple(rows), (note,), text_columns=(2, 3))
+
+
+def _rule_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return plain(value)
+    return ", ".join(_rule_value(item) for item in value) if isinstance(value, list | tuple) else str(value)
+
+
 def rejection_table(content: Content) -> Table:
     """Rejected orders by reason."""
     reasons = sorted({reason for account in content["accounts"] for reason in account["rejections"]})

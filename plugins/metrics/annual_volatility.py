@@ -1,12 +1,12 @@
 """Annual volatility."""
 
+import math
 from typing import ClassVar
-
-import numpy as np
 
 from bellmark.component import Metric, component
 from bellmark.evaluation.curve import Curve, Undefined
 from bellmark.evaluation.statistics import deviation
+from bellmark.evaluation.summary import Summary
 
 
 @component
@@ -26,5 +26,12 @@ class AnnualVolatility(Metric):
 
     def compute(self, curve: Curve) -> float | Undefined:
         """The volatility of a curve."""
-        value = deviation(curve.returns)
-        return value if isinstance(value, Undefined) else value * float(np.sqrt(curve.periods_per_year))
+        return _yearly(deviation(curve.returns), curve.periods_per_year)
+
+    def of_summary(self, summary: Summary) -> float | Undefined:
+        """The volatility of a summary."""
+        return _yearly(summary.deviation(), summary.periods_per_year)
+
+
+def _yearly(spread: float | Undefined, periods_per_year: float) -> float | Undefined:
+    return spread if isinstance(spread, Undefined) else spread * math.sqrt(periods_per_year)

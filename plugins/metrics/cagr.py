@@ -5,6 +5,7 @@ from typing import ClassVar
 from bellmark.component import Metric, component
 from bellmark.evaluation.curve import DAYS_A_YEAR, Curve, Undefined
 from bellmark.evaluation.statistics import yearly_growth
+from bellmark.evaluation.summary import Summary
 
 
 @component
@@ -25,4 +26,8 @@ class Cagr(Metric):
 
     def compute(self, curve: Curve) -> float | Undefined:
         """The calendar growth rate of a curve, also for a short span."""
-        return yearly_growth(curve, curve.days / DAYS_A_YEAR)
+        return yearly_growth(curve.wealth, curve.days / DAYS_A_YEAR)
+
+    def of_summary(self, summary: Summary) -> float | Undefined:
+        """The calendar growth rate of a summary."""
+        return yearly_growth(summary.wealth, summary.days / DAYS_A_YEAR)

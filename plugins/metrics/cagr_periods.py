@@ -5,6 +5,7 @@ from typing import ClassVar
 from bellmark.component import Metric, component
 from bellmark.evaluation.curve import Curve, Undefined
 from bellmark.evaluation.statistics import yearly_growth
+from bellmark.evaluation.summary import Summary
 
 
 @component
@@ -24,4 +25,8 @@ class CagrPeriods(Metric):
 
     def compute(self, curve: Curve) -> float | Undefined:
         """The growth rate of a curve by its bars, also for a short span."""
-        return yearly_growth(curve, curve.bars / curve.periods_per_year)
+        return yearly_growth(curve.wealth, curve.bars / curve.periods_per_year)
+
+    def of_summary(self, summary: Summary) -> float | Undefined:
+        """The growth rate of a summary by its bars."""
+        return yearly_growth(summary.wealth, summary.bars / summary.periods_per_year)

@@ -5,6 +5,7 @@ from typing import ClassVar
 from bellmark.component import Metric, component
 from bellmark.evaluation.curve import Curve, Undefined
 from bellmark.evaluation.statistics import ratio_to, yearly_growth
+from bellmark.evaluation.summary import Summary
 
 
 @component
@@ -25,7 +26,12 @@ class CalmarRatio(Metric):
 
     def compute(self, curve: Curve) -> float | Undefined:
         """The Calmar ratio of a curve."""
-        growth = yearly_growth(curve, curve.bars / curve.periods_per_year)
-        if isinstance(growth, Undefined):
-            return growth
-        return ratio_to(growth, -float(curve.drawdown.min()), "equity never moved", "no drawdown")
+        return _ratio(yearly_growth(curve.wealth, curve.bars / curve.periods_per_year), float(curve.drawdown.min()))
+
+    def of_summary(self, summary: Summary) -> float | Undefined:
+        """The Calmar ratio of a summary."""
+        return _ratio(yearly_growth(summary.wealth, summary.bars / summary.periods_per_year), summary.max_drawdown)
+
+
+def _ratio(growth: float | Undefined, max_drawdown: float) -> float | Undefined:
+    return growth if isinstance(growth, Undefined) else ratio_to(growth, -max_drawdown, "equity never moved", "no drawdown")

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from bellmark.component import Metric, component
 from bellmark.evaluation.curve import Curve
+from bellmark.evaluation.summary import Summary
 
 
 @component
@@ -23,3 +24,7 @@ class Costs(Metric):
     def compute(self, curve: Curve) -> float:
         """The costs of a curve."""
         return curve.total_cost / float(curve.equity[0])
+
+    def of_summary(self, summary: Summary) -> float:
+        """The costs of a summary."""
+        return summary.total_cost / summary.start_equity

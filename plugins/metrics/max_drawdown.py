@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from bellmark.component import Metric, component
 from bellmark.evaluation.curve import Curve
+from bellmark.evaluation.summary import Summary
 
 
 @component
@@ -23,3 +24,7 @@ class MaxDrawdown(Metric):
     def compute(self, curve: Curve) -> float:
         """The deepest drawdown of a curve."""
         return float(curve.drawdown.min())
+
+    def of_summary(self, summary: Summary) -> float:
+        """The deepest drawdown of a summary."""
+        return float(summary.max_drawdown)

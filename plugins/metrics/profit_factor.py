@@ -1,10 +1,12 @@
 """Profit factor over trades."""
 
+import math
 from typing import ClassVar
 
 from bellmark.component import Metric, component
 from bellmark.evaluation.curve import Curve, Undefined
-from bellmark.evaluation.trades import closed_profits
+from bellmark.evaluation.summary import Summary
+from bellmark.evaluation.trades import NO_TRADE, NO_VALUE, closed_profits
 
 
 @component
@@ -27,5 +29,14 @@ class ProfitFactor(Metric):
         profits = closed_profits(curve)
         if isinstance(profits, Undefined):
             return profits
-        lost = -float(profits[profits < 0.0].sum())
-        return float(profits[profits > 0.0].sum()) / lost if lost > 0.0 else Undefined("no losing trade")
+        return _factor(float(profits[profits > 0.0].sum()), -float(profits[profits < 0.0].sum()))
+
+    def of_summary(self, summary: Summary) -> float | Undefined:
+        """The profit factor of a summary's closed trades."""
+        if summary.trades == 0:
+            return Undefined(NO_TRADE)
+        return Undefined(NO_VALUE) if math.isnan(summary.trade_loss) else _factor(summary.trade_gain, summary.trade_loss)
+
+
+def _factor(won: float, lost: float) -> float | Undefined:
+    return won / lost if lost > 0.0 else Undefined("no losing trade")

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from bellmark.component import Metric, component
 from bellmark.evaluation.curve import Curve, Undefined
+from bellmark.evaluation.summary import Summary
 
 
 @component
@@ -23,7 +24,14 @@ class ProfitFactorBars(Metric):
     def compute(self, curve: Curve) -> float | Undefined:
         """The profit factor of a curve's bars."""
         returns = curve.returns
-        lost = -float(returns[returns < 0.0].sum())
-        if lost > 0.0:
-            return float(returns[returns > 0.0].sum()) / lost
-        return Undefined("no losing bar" if (returns > 0.0).any() else "equity never moved")
+        return _factor(float(returns[returns > 0.0].sum()), -float(returns[returns < 0.0].sum()))
+
+    def of_summary(self, summary: Summary) -> float | Undefined:
+        """The profit factor of a summary's bars."""
+        return _factor(summary.gain_sum, -summary.loss_sum)
+
+
+def _factor(won: float, lost: float) -> float | Undefined:
+    if lost > 0.0:
+        return won / lost
+    return Undefined("no losing bar" if won > 0.0 else "equity never moved")

@@ -6,7 +6,8 @@ import numpy as np
 
 from bellmark.component import Metric, component
 from bellmark.evaluation.curve import Curve, Undefined
-from bellmark.evaluation.statistics import deviation, ratio_to
+from bellmark.evaluation.statistics import deviation, yearly_ratio
+from bellmark.evaluation.summary import Summary
 
 
 @component
@@ -28,7 +29,9 @@ class SharpeRatio(Metric):
     def compute(self, curve: Curve) -> float | Undefined:
         """The Sharpe ratio of a curve."""
         spread = deviation(curve.returns)
-        if isinstance(spread, Undefined):
-            return spread
-        value = ratio_to(float(np.mean(curve.returns)), spread, "equity never moved", "returns never vary")
-        return value if isinstance(value, Undefined) else value * float(np.sqrt(curve.periods_per_year))
+        mean = float(np.mean(curve.returns)) if curve.bars else 0.0
+        return yearly_ratio(mean, spread, curve.periods_per_year, "returns never vary")
+
+    def of_summary(self, summary: Summary) -> float | Undefined:
+        """The Sharpe ratio of a summary."""
+        return yearly_ratio(summary.mean, summary.deviation(), summary.periods_per_year, "returns never vary")

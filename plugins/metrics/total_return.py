@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from bellmark.component import Metric, component
 from bellmark.evaluation.curve import Curve
+from bellmark.evaluation.summary import Summary
 
 
 @component
@@ -21,4 +22,8 @@ class TotalReturn(Metric):
 
     def compute(self, curve: Curve) -> float:
         """The total return of a curve."""
-        return float(curve.equity[-1] / curve.equity[0] - 1.0)
+        return curve.wealth - 1.0
+
+    def of_summary(self, summary: Summary) -> float:
+        """The total return of a summary."""
+        return summary.wealth - 1.0

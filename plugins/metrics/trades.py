@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from bellmark.component import Metric, component
 from bellmark.evaluation.curve import Curve
+from bellmark.evaluation.summary import Summary
 from bellmark.evaluation.trades import trade_table
 
 
@@ -19,3 +20,7 @@ class Trades(Metric):
     def compute(self, curve: Curve) -> float:
         """The number of closed trades of a curve."""
         return float(trade_table(curve)["closed"].sum())
+
+    def of_summary(self, summary: Summary) -> float:
+        """The number of closed trades of a summary."""
+        return float(summary.trades)

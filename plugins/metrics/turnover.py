@@ -1,11 +1,14 @@
 """Turnover."""
 
+import math
 from typing import ClassVar
 
 import numpy as np
 
 from bellmark.component import Metric, component
 from bellmark.evaluation.curve import Curve, Undefined
+from bellmark.evaluation.summary import Summary
+from bellmark.evaluation.trades import NO_VALUE
 
 
 @component
@@ -24,10 +27,16 @@ class Turnover(Metric):
 
     def compute(self, curve: Curve) -> float | Undefined:
         """The turnover of a curve."""
-        if curve.fills.size == 0:
-            return 0.0
-        traded = float(np.sum(curve.fills["notional"]))
-        if np.isnan(traded):
-            return Undefined("the fills do not state their value")
-        mean = float(np.mean(curve.equity))
-        return traded / mean if mean > 0.0 else Undefined("mean equity is not above zero")
+        return _turnover(curve.fills.size, float(np.sum(curve.fills["notional"])), float(np.mean(curve.equity)))
+
+    def of_summary(self, summary: Summary) -> float | Undefined:
+        """The turnover of a summary."""
+        return _turnover(summary.fills, summary.traded_value, summary.equity_sum / (summary.bars + 1))
+
+
+def _turnover(fills: int, traded: float, mean_equity: float) -> float | Undefined:
+    if fills == 0:
+        return 0.0
+    if math.isnan(traded):
+        return Undefined(NO_VALUE)
+    return traded / mean_equity if mean_equity > 0.0 else Undefined("mean equity is not above zero")

@@ -1,12 +1,14 @@
 """Win rate over trades."""
 
+import math
 from typing import ClassVar
 
 import numpy as np
 
 from bellmark.component import Metric, component
 from bellmark.evaluation.curve import Curve, Undefined
-from bellmark.evaluation.trades import closed_profits
+from bellmark.evaluation.summary import Summary
+from bellmark.evaluation.trades import NO_TRADE, NO_VALUE, closed_profits
 
 
 @component
@@ -27,3 +29,9 @@ class WinRate(Metric):
         """The win rate of a curve."""
         profits = closed_profits(curve)
         return profits if isinstance(profits, Undefined) else float(np.mean(profits > 0.0))
+
+    def of_summary(self, summary: Summary) -> float | Undefined:
+        """The win rate of a summary."""
+        if summary.trades == 0:
+            return Undefined(NO_TRADE)
+        return Undefined(NO_VALUE) if math.isnan(summary.trade_gain) else summary.winning_trades / summary.trades

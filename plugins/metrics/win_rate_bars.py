@@ -6,6 +6,7 @@ import numpy as np
 
 from bellmark.component import Metric, component
 from bellmark.evaluation.curve import Curve, Undefined
+from bellmark.evaluation.summary import Summary
 
 
 @component
@@ -23,5 +24,12 @@ class WinRateBars(Metric):
 
     def compute(self, curve: Curve) -> float | Undefined:
         """The share of winning bars of a curve."""
-        moving = np.count_nonzero(curve.returns)
-        return float(np.count_nonzero(curve.returns > 0.0) / moving) if moving else Undefined("equity never moved")
+        return _share(int(np.count_nonzero(curve.returns > 0.0)), int(np.count_nonzero(curve.returns < 0.0)))
+
+    def of_summary(self, summary: Summary) -> float | Undefined:
+        """The share of winning bars of a summary."""
+        return _share(summary.winning_bars, summary.losing_bars)
+
+
+def _share(winning: int, losing: int) -> float | Undefined:
+    return winning / (winning + losing) if winning + losing else Undefined("equity never moved")

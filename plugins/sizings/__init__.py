@@ -3,5 +3,6 @@
 from bellmark.component import Sizing
 from bellmark.plugins.sizings.equity_fraction import EquityFraction
 from bellmark.plugins.sizings.fixed_lots import FixedLots
+from bellmark.plugins.sizings.volatility_target import VolatilityTarget
 
-SIZINGS: list[type[Sizing]] = [EquityFraction, FixedLots]
+SIZINGS: list[type[Sizing]] = [EquityFraction, FixedLots, VolatilityTarget]

@@ -148,9 +148,7 @@ def test_symbol_column_splits_the_file_and_rows_keep_their_numbers(read):
 
 FALL_BACK = HEADER + "".join(
     f"2025-11-02 {time},{price},{price},{price},{price},1\n"
-    for price, time in enumerate(
-        ["00:59:00", "01:00:00", "01:30:00", "01:59:00", "01:00:00", "01:30:00", "01:59:00", "02:00:00"], start=50
-    )
+    for price, time in enumerate(["00:59:00", "01:00:00", "01:30:00", "01:59:00", "01:00:00", "01:30:00", "01:59:00", "02:00:00"], start=50)
 )
 
 
@@ -306,3 +304,75 @@ def test_setting_out_of_range_names_itself(read, settings, message):
 def test_wrong_close_time_names_its_setting(read, text):
     with pytest.raises(UsageError, match="data.close_time: expected a time as HH:MM"):
         read("ts,open,high,low,close,volume\n2024-03-04,1,2,0.5,1.5,10\n", close_time=text)
+
+
+EVENTS = ("halted", "funding_rate", "funding_mark", "roll_price")
+QUOTES = tuple(f"{side}{part}" for side in ("bid", "ask") for part in ("_open", "_high", "_low", ""))
+
+
+def with_columns(cells):
+    """GOOD with more columns, the cells of each by name."""
+    header, *rows = GOOD.strip().split("\n")
+    more = [",".join(column[t] for column in cells.values()) for t in range(3)]
+    return "\n".join([",".join([header, *cells]), *(f"{row},{rest}" for row, rest in zip(rows, more, strict=True))])
+
+
+def named(*names):
+    return {f"{name}_column": name for name in names}
+
+
+def test_optional_columns_are_read_where_they_are_named(read):
+    cells = {name: ("99", "100", "101") if name.startswith("bid") else ("101", "102", "103") for name in QUOTES}
+    cells |= {"halted": ("", "TRUE", "0"), "funding_rate": ("", "0.0001", "-2e-5"), "funding_mark": ("", "100.5", "")}
+    text = with_columns(cells | {"roll_price": ("", "", "104.25")})
+    ((bars, _),) = read(text, **named(*QUOTES, *EVENTS))
+    assert tuple(bars.extras) == QUOTES + EVENTS
+    assert bars.bid.tolist() == [99, 100, 101] and bars.ask_low.tolist() == [101, 102, 103]
+    assert bars.halted.tolist() == [False, True, False] and bars.halted.dtype == np.bool_
+    assert np.isnan(bars.funding_rate[0]) and bars.funding_rate[1:].tolist() == [0.0001, -2e-5]
+    assert np.nan_to_num(bars.funding_mark).tolist() == [0, 100.5, 0]
+    assert np.nan_to_num(bars.roll_price).tolist() == [0, 0, 104.25]
+    assert read(text)[0][0].extras == {}  # nothing is taken that is not named
+
+
+def test_optional_columns_are_written_as_the_other_numbers_are(read):
+    text = "ts;open;high;low;close;volume;rate;next\n2024-03-04T14:30:00Z;100,5;101;99;100;10;0,0001;1.100,25\n"
+    columns = {"funding_rate_column": "Rate", "roll_price_column": "next"}
+    ((bars, _),) = read(text, separator=";", decimal=",", thousands=".", **columns)
+    assert bars.funding_rate.tolist() == [0.0001] and bars.roll_price.tolist() == [1100.25]
+
+
+@pytest.mark.parametrize(
+    ("cells", "names", "message"),
+    [
+        ({"bid": ("99", "x", "99"), "ask": ("101",) * 3}, ("bid", "ask"), "data row 2 .*column 'bid': expected a number, found 'x'"),
+        ({"bid": ("99", "", "99"), "ask": ("103",) * 3}, ("bid", "ask"), "X: data row 2 .*: bid is missing or not a number"),
+        ({"bid": ("99", "99", "99"), "ask": ("103", "103", "98")}, ("bid", "ask"), "X: data row 3 .*: ask 98 is below bid 99"),
+        ({"bid": ("99",) * 3}, ("bid",), "X: expected quotes as bid and ask at the close alone, or .*, found bid$"),
+        ({"halted": ("0", "1", "maybe")}, ("halted",), "data row 3 .*column 'halted': expected 0, 1, true or false, found 'maybe'"),
+        ({"halted": ("0", "2", "")}, ("halted",), "data row 2 .*column 'halted': expected 0, 1, true or false, found '2'"),
+        ({"funding_rate": ("0", "1.5", "")}, ("funding_rate",), "X: data row 2 .*: funding_rate is 1.5, expected a share"),
+        ({"funding_mark": ("1", "1", "1")}, ("funding_mark",), "X: expected funding_rate beside funding_mark, found none"),
+        ({"roll_price": ("", "0", "")}, ("roll_price",), "X: data row 2 .*: roll_price is 0; prices must be above 0"),
+        ({"roll": ("", "1", "")}, ("roll_price",), r"data.roll_price_column: no column 'roll_price'.*'roll'"),
+    ],
+)
+def test_bad_optional_column_is_one_line(read, cells, names, message):
+    with pytest.raises(DataError, match=f"bars.csv: {message}") as caught:
+        read(with_columns(cells), **named(*names))
+    assert "\n" not in str(caught.value)
+
+
+def test_rows_of_one_stamp_that_differ_in_an_optional_column_are_refused(read):
+    text = with_columns({"halted": ("0", "0", "0")})
+    again = text + "\n2024-03-04T14:32:00Z,101,103,101,102,9,"
+    assert read(again + "0", halted_column="halted")[0][0].duplicates == 1
+    with pytest.raises(DataError, match="data rows 3, 4 .*disagree: halted 0 and 1"):
+        read(again + "1", halted_column="halted")
+
+
+def test_each_symbol_of_a_file_has_its_own_optional_columns(read):
+    lines = [HEADER.strip() + ",who,halt"]
+    lines += [f"2024-03-04T14:3{t}:00Z,1,1,1,1,5,{who},{int(who == 'A' and t == 1)}" for t in range(2) for who in "BA"]
+    found = read("\n".join(lines), symbol=None, symbol_column="who", halted_column="halt")
+    assert [bars.halted.tolist() for bars, _ in found] == [[False, False], [False, True]]

@@ -73,3 +73,22 @@ def test_no_rows_and_no_parquet_are_refused(read, tmp_path):
     (tmp_path / "text.parquet").write_text("not parquet")
     with pytest.raises(DataError, match="cannot be read as Parquet"):
         read({"ts": NAIVE} | PRICES, path=str(tmp_path / "text.parquet"))
+
+
+def test_typed_optional_columns_are_read_and_nulls_are_no_events(read):
+    quotes = {"b": [0.5, 0.75], "a": [1, 1]}
+    events = {"halted": [None, True], "funding_rate": [0.0001, None], "roll_price": [None, 1.25]}
+    names = {"bid_column": "b", "ask_column": "a"} | {f"{name}_column": name for name in events}
+    ((bars, _),) = read({"ts": NAIVE} | PRICES | quotes | events, **names)
+    assert bars.bid.tolist() == [0.5, 0.75] and bars.ask.tolist() == [1.0, 1.0]
+    assert bars.halted.tolist() == [False, True]
+    assert bars.funding_rate[0] == 0.0001 and np.isnan(bars.funding_rate[1])
+    assert np.isnan(bars.roll_price[0]) and bars.roll_price[1] == 1.25
+
+
+@pytest.mark.parametrize("flags", [[0, 1], [0.0, 1.0], ["false", " True "], [None, 1]])
+def test_halts_may_be_numbers_or_text(read, flags):
+    ((bars, _),) = read({"ts": NAIVE} | PRICES | {"h": flags}, halted_column="h")
+    assert bars.halted.tolist() == [False, True]
+    with pytest.raises(DataError, match="data row 2 .*column 'h': expected 0, 1, true or false, found 0.5"):
+        read({"ts": NAIVE} | PRICES | {"h": [0.0, 0.5]}, halted_column="h")

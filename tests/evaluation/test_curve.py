@@ -71,3 +71,17 @@ def test_curve_without_a_start_equity_above_zero_is_refused(equity):
 def test_no_account_is_refused():
     with pytest.raises(BellmarkError, match="at least one account"):
         curve_of_lanes([], 252)
+
+
+def test_one_account_of_several_symbols_names_them_all_and_its_fills_say_which():
+    table = np.zeros(2, [*FILL.descr, ("symbol", "i4")])
+    table["stamp"], table["symbol"], table["lots"] = [2, 4], [1, 0], [3, -3]
+    both = lane("A+B", [0, 2, 4], [100, 110, 120], [0.0, 0.2, 0.0])
+    both.symbols, both.gross_exposure_T, both.fills = ("A", "B"), np.array([0.0, 0.8, 0.0]), table
+    curve = curve_of_lanes([both], 252)
+    assert curve.symbols == ("A", "B") and curve.fills["symbol"].tolist() == [1, 0]
+    assert curve.exposure.tolist() == [0.0, 0.2, 0.0] and curve.gross_exposure.tolist() == [0.0, 0.8, 0.0]
+    other = lane("C", [0, 2, 4], [100, 100, 100], [0.0, -0.5, 0.0], fills=[(2, -1, 50.0, 0.0, 0.0, 0.0)])
+    summed = curve_of_lanes([both, other], 252)
+    assert summed.symbols == ("A", "B", "C") and sorted(summed.fills["symbol"]) == [0, 1, 2]
+    assert summed.gross_exposure == pytest.approx([0.0, (0.8 * 110 + 50) / 210, 0.0])

@@ -65,3 +65,9 @@ def test_money_of_all_trades_equals_the_cash_of_all_fills():
     trades = table(*fills)
     assert trades["closed"].all()
     assert trades["profit"].sum() == pytest.approx(cash)
+
+
+def test_what_adding_leaves_below_a_nano_of_currency_is_neither_profit_nor_loss():
+    (trade,) = table((1, 0, 1, 0.1, 0.0), (2, 0, 1, 0.2, 0.0), (3, 0, -2, 0.15, 0.0))
+    assert -0.1 - 0.2 + 2 * 0.15 != 0.0, "the sum of the floats is not"
+    assert trade["profit"] == 0.0

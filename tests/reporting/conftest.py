@@ -6,11 +6,17 @@ import numpy as np
 import pytest
 
 from bellmark.actions import ActionSpace
+from bellmark.market import STOP
 
 DAY = 86_400_000_000_000
-FILL = np.dtype([("bar", "i4"), ("stamp", "i8"), ("lots", "i8"), ("price", "f8"), ("reference", "f8"), ("fee", "f8"), ("spread", "f8"),
-                 ("slippage", "f8"), ("notional", "f8")])  # fmt: skip
-REJECTION = np.dtype([("bar", "i4"), ("stamp", "i8"), ("lots", "i8"), ("reason", "i4")])
+FILL = np.dtype([("bar", "i4"), ("stamp", "i8"), ("symbol", "i4"), ("cause", "i4"), ("lots", "i8"), ("price", "f8"), ("reference", "f8"),
+                 ("fee", "f8"), ("spread", "f8"), ("slippage", "f8"), ("notional", "f8")])  # fmt: skip
+REJECTION = np.dtype([("bar", "i4"), ("stamp", "i8"), ("symbol", "i4"), ("lots", "i8"), ("reason", "i4")])
+RULES = {
+    "market": {"spread_ticks": 1.0, "same_close": False, "latency_bars": 1, "participation": (0.1, 0.2, 0.3)},
+    "execution": {"use": "bar"},
+    "sizing": {"use": "fixed_lots", "lots": 500},
+}
 SPACE = ActionSpace(exposures=(-1.0, -0.5, 0.0, 0.5, 1.0))
 
 
@@ -33,14 +39,17 @@ def make_lane(returns, *, learner=None, symbol="AAPL", start=100_000.0, step=DAY
         fills["price"] = 200.0
         fills["notional"] = np.abs(lots[at]) * 200.0 + rng.normal(0, 30, at.size)
         fills["fee"], fills["spread"] = 1.0, 2.0
+        fills["cause"][::7] = STOP
         rejections = np.zeros(min(3, n), REJECTION)
         rejections["reason"] = (1, 4, 1)[: rejections.size]
     costs = {"spread": float(fills["spread"].sum()), "slippage": 0.0, "fees": float(fills["fee"].sum()), "funding": 0.0}
+    held = int(np.round(exposure[-1] * 500)) if n else 0
     return SimpleNamespace(
-        symbol=symbol, learner=learner, stamp_T=stamps, equity_T=np.rint(equity * 1e9).astype(np.int64),
+        symbol=symbol, symbols=(symbol,), open_positions={symbol: held} if held else {}, learner=learner,
+        stamp_T=stamps, equity_T=np.rint(equity * 1e9).astype(np.int64),
         position_T=np.round(exposure * 500).astype(np.int64), exposure_T=exposure, action_T=actions, fills=fills, rejections=rejections,
         costs=costs, gross=float(equity[-1] - start + sum(costs.values())), ruined=ruined,
-        open_position=int(np.round(exposure[-1] * 500)) if n else 0,
+        open_position=held,
     )  # fmt: skip
 
 
@@ -49,7 +58,7 @@ def make_backtest(name, lanes, kind="policy", **changes):
     values = dict(
         name=name, kind=kind, split="test", lanes=tuple(lanes), learners=len({lane.learner for lane in lanes}), start_equity=100_000.0,
         periods_per_year=252.0, session="NYSE", action_space=SPACE if kind == "policy" else None, profile_hash="a1b2c3", data_hash="d4e5f6",
-        command="bellmark demo --seed 1", warnings=("prices are adjusted for two splits",),
+        command="bellmark demo --seed 1", warnings=("prices are adjusted for two splits",), cautions=(), rules=RULES,
     )  # fmt: skip
     return SimpleNamespace(**(values | changes))
 

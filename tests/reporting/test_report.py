@@ -9,9 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from market_cases import market_data, random_bars
 
-from bellmark.component import Report
+from bellmark.backtester import run_strategy
+from bellmark.component import Report, make
 from bellmark.errors import PluginError, RunError, UsageError
+from bellmark.evaluation.trades import trade_table
+from bellmark.host import host
 from bellmark.plugins.metrics import METRICS
 from bellmark.plugins.reports import REPORTS
 from bellmark.reporting import build
@@ -85,7 +89,7 @@ def test_page_has_every_section_and_a_table_under_every_chart(synthetic):
     words = " ".join(Page(text).words)
     for title in ("Equity", "Under water", "Exposure", "Returns by month", "Action mix", "Training loss", "Validation Sharpe ratio",
                   "Gradient norm", "Mean Q value", "Metrics (P = 252", "Deepest drawdowns", "Costs by kind", "Rejected orders by reason",
-                  "Trades (", "Provenance", "Warnings"):  # fmt: skip
+                  "Trades (", "Provenance", "Warnings", "Fills by cause", "Market rules"):  # fmt: skip
         assert title in words, title
     figures = re.findall(r"<figure.*?</figure>", text, re.S)
     assert len(figures) == 9
@@ -203,6 +207,53 @@ def test_accounts_with_other_stamps_and_several_symbols_are_aligned(synthetic):
     assert content["start_equity"] == 200_000.0
     assert [account["symbols"] for account in content["accounts"]] == [["A", "B"], ["A", "B"]]
     html_text(content)
+
+
+CAUTION = "market.same_close: orders fill at the very close that decided them, which nobody can trade"
+
+
+def test_what_is_better_than_life_stands_first_and_in_red_everywhere(synthetic, tmp_path):
+    tests = synthetic.typical()
+    for test in tests:
+        test.cautions = (CAUTION,)
+    files = build(synthetic.run(), tests, tmp_path, reports())
+    assert strict(files["json"].read_text("utf-8"))["cautions"] == [CAUTION]
+    page = files["html"].read_text("utf-8")
+    assert re.search(r'<section class="cautions".*?' + re.escape(CAUTION), page, re.S)
+    assert page.index('class="cautions"') < page.index('class="warnings"')
+    style = re.search("<style>(.*?)</style>", page, re.S)[1]
+    assert re.search(r"\.cautions {[^}]*color: var\(--red\)", style)
+    light, dark = re.findall(r"--red: #(\w{6})", style)[:2]
+    assert light != dark and all(int(code[:2], 16) > 2 * int(code[2:4], 16) for code in (light, dark))
+    assert f"- **{CAUTION.replace('_', chr(92) + '_')}**" in files["markdown"].read_text("utf-8").replace("\\.", ".")
+    quiet = build(synthetic.run(), synthetic.typical(), tmp_path / "quiet", reports())
+    assert 'class="cautions"' not in quiet["html"].read_text("utf-8") and "Better than life" not in quiet["markdown"].read_text("utf-8")
+
+
+def test_fills_are_counted_by_cause_and_rules_that_are_not_defaults_are_listed(synthetic):
+    content = collect(None, synthetic.typical(), ALL)
+    for account in content["accounts"]:
+        assert sum(account["fills_by_cause"].values()) == account["fills"]
+    assert set(content["accounts"][0]["fills_by_cause"]) == {"order", "stop"}
+    rules = {rule["key"]: rule["value"] for rule in content["rules"]}
+    assert rules == {
+        "execution": "bar", "sizing": "fixed_lots", "sizing.lots": 500, "market.spread_ticks": 1.0, "market.participation": [0.1, 0.2, 0.3],
+    }  # fmt: skip
+    text = markdown_text(content)
+    assert "## Fills by cause" in text and "| market.participation | 0.1, 0.2, 0.3 | fraction |" in text.replace("\\", "")
+
+
+def test_a_shared_account_lists_each_symbol_and_says_that_it_is_one_account():
+    shared = market_data([random_bars(60, seed=k, symbol=name) for k, name in enumerate("AB")], account="shared", same_close=False)
+    result = run_strategy(shared, make(host().get("strategy", "random"), {"change_probability": 0.5, "seed": 1}, "random"))
+    content = collect(None, [result], ALL)
+    (account,) = content["accounts"]
+    assert account["symbols"] == ["A", "B"] and content["part"]["shared_account"]
+    assert account["open_lots"] == result.lanes[0].open_positions
+    assert account["fills_by_cause"] == {"order": len(result.lanes[0].fills)}
+    assert "of A, B in one account" in html_text(content)
+    symbols = trade_table(result.portfolio())["symbol"]
+    assert set(symbols.tolist()) == {0, 1}
 
 
 def test_rejections_are_counted_by_reason(synthetic):
