@@ -64,7 +64,7 @@ def test_three_contracts_add_the_differences_of_all_later_rolls():
     c = contract("C", {12: 12.0, 13: 13.0})
     bars = splice([a, b, c], [DAYS[10], DAYS[12]])
     assert bars.close.tolist() == [10, 11, 15, 16, 13]
-    assert np.nan_to_num(bars.roll_price).tolist() == [0, 14, 0, 12, 0]
+    np.testing.assert_array_equal(bars.roll_price, [np.nan, 14, np.nan, 12, np.nan])
     # B to C: 12 - 16 = -4 for A and B; A to B: 14 - 11 = 3 more for A
     assert difference_adjusted(bars).close.tolist() == [9, 10, 11, 12, 13]
 

@@ -218,7 +218,7 @@ WIDE = ActionSpace(tuple(level / 10 for level in range(-10, 11)), EVERY_ACTION.o
 
 
 def same_bits(one, other):
-    for name in ("equity_T", "position_T", "exposure_T", "fills", "rejections"):
+    for name in ("equity_T", "position_T", "exposure_T", "fills", "rejections", "decided_T", "order_T", "reason_T"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
     for name in ("costs", "gross", "rounding", "ruined", "open_position"):
         assert getattr(one, name) == getattr(other, name), name
@@ -234,7 +234,9 @@ def test_rules_with_neutral_settings_equal_rules_compiled_out(seed, fee, margin)
     plain = replace(bars, halted=None, funding_rate=None, funding_mark=None, roll_price=None)
     lean = market_data(plain, QUARTER, sizing=("fixed_lots", {"lots": LOTS}), space=MARKET_SPACE, **how)
     whole = market_of(bars, QUARTER, {}, **how)
-    same_bits(play(lean, decisions), play(whole, decisions))
+    one, other = play(lean, decisions), play(whole, decisions)
+    same_bits(one, other)
+    assert one.equity_T[0] == other.equity_T[0] == 5_000 * NANO
 
 
 @few
@@ -245,7 +247,10 @@ def test_a_rule_strategy_equals_the_same_decisions_bar_by_bar(seed, rules):
     data = market_of(bars, QUARTER, {}, **rules)
     decisions = [(exposure, 0, 1) for exposure, _, _ in random_decisions(seed, MARKET_SPACE)]
     whole = run_strategy(data, script(exposure for exposure, _, _ in decisions)).lanes[0]
-    same_bits(whole, play(data, decisions))
+    stepped = play(data, decisions)
+    same_bits(whole, stepped)
+    # ruin ends the decisions of both at the same point
+    assert np.count_nonzero(~np.isnan(whole.decided_T)) == np.count_nonzero(~np.isnan(stepped.decided_T)) > 0
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -330,8 +330,8 @@ def test_optional_columns_are_read_where_they_are_named(read):
     assert bars.bid.tolist() == [99, 100, 101] and bars.ask_low.tolist() == [101, 102, 103]
     assert bars.halted.tolist() == [False, True, False] and bars.halted.dtype == np.bool_
     assert np.isnan(bars.funding_rate[0]) and bars.funding_rate[1:].tolist() == [0.0001, -2e-5]
-    assert np.nan_to_num(bars.funding_mark).tolist() == [0, 100.5, 0]
-    assert np.nan_to_num(bars.roll_price).tolist() == [0, 0, 104.25]
+    np.testing.assert_array_equal(bars.funding_mark, [np.nan, 100.5, np.nan])
+    np.testing.assert_array_equal(bars.roll_price, [np.nan, np.nan, 104.25])
     assert read(text)[0][0].extras == {}  # nothing is taken that is not named
 
 
