@@ -30,6 +30,8 @@ from bellmark.settings import MarketSettings
 from bellmark.stages import Stage, Step
 from bellmark.tape import ARRAYS, Tape
 
+_KEPT_ROWS = 32  # of a lane's ledger, beside what one bar may write
+_OUTCOME = ("equity", "position", "point_equity", "point_position", "decided_exposure", "order_lots", "reason")
 _EVENT = {"mark_price": "equity"}  # a record without an event of its own; the type is that of money
 BatchPolicy = Callable[[NDArray[np.float32], NDArray[np.bool_]], NDArray[np.integer[Any]]]
 
@@ -282,7 +284,8 @@ class PolicyRunner:
         self.policy = make(len(self.windows))
         self.registry = BufferRegistry()
         # At the end of a window every order under way is listed beside what happens in the bar.
-        self.environment.declare(self.registry, ledger_rows=ROWS_A_BAR + data.settings.latency_bars)
+        self._bar_rows = ROWS_A_BAR + data.settings.latency_bars
+        self.environment.declare(self.registry, ledger_rows=self._bar_rows + _KEPT_ROWS)
         self.policy.declare(self.registry)
         self.registry.allocate(checked=True)
         self.environment.fill(self.registry, normalisation)
@@ -328,21 +331,18 @@ class PolicyRunner:
         rows: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]] = []
         values = self._value_arrays(points) if keep_values else None
         same, late = self.data.settings.same_close, self.data.settings.latency_bars - 1
+        moving_LN = np.zeros(shape, np.uint8)
+        place = tuple(registry[name] for name in ("bar_LN", "end_bar_LN", "ruined_LN"))
+        outcome = tuple(registry[f"{name}_LN"] for name in _OUTCOME)
+        kept = (equity_LNT, *(arrays[name] for name in ("position", "decided_exposure", "order_lots", "reason")))
         for k in range(self.bars):
             self._act.run()
             self._count_no_ops()
-            action_LNT[:, :, k] = registry["action_LN"]
             self._keep_values(values, k)
-            moving_LN = (registry["bar_LN"] < registry["end_bar_LN"]) & (registry["ruined_LN"] == 0)
+            keep_action(*place, registry["action_LN"], moving_LN, action_LNT, k)
             self._move.run()
-            equity_LNT[:, :, k + 1] = registry["equity_LN"]
-            arrays["position"][:, :, 0, k + 1] = registry["position_LN"]
-            if same and k:
-                equity_LNT[:, :, k] = np.where(moving_LN, registry["point_equity_LN"], equity_LNT[:, :, k])
-            if same:
-                arrays["position"][:, :, 0, k] = np.where(moving_LN, registry["point_position_LN"], arrays["position"][:, :, 0, k])
-            self._keep_decision(arrays, k, late, moving_LN)
-            self._drain(rows)
+            keep_outcome(moving_LN, *outcome, *kept, k, late, same)
+            self._drain(rows, self._bar_rows)
             if each_bar is not None:
                 each_bar(k)
             self._follow.run()
@@ -372,14 +372,6 @@ class PolicyRunner:
             q_LNA = self.registry["acting_q_LND"][:, :, self.data.space.column_AK].sum(axis=3, dtype=np.float32) * branches
             q_LNTA[:, :, k] = np.where(at_LN[..., None], q_LNA, np.nan)
 
-    def _keep_decision(self, arrays: dict[str, NDArray[Any]], k: int, late: int, moving_LN: NDArray[np.bool_]) -> None:
-        """The decision at point k, and what became of the order that worked now: with a latency it was decided `late` points before."""
-        registry = self.registry
-        arrays["decided_exposure"][:, :, 0, k] = np.where(moving_LN, registry["decided_exposure_LN"], np.nan)
-        if k >= late:
-            for name in ("order_lots", "reason"):
-                arrays[name][:, :, 0, k - late] = np.where(moving_LN, registry[f"{name}_LN"], 0)
-
     def _keep_last(self, equity_LNT: NDArray[np.int64], arrays: dict[str, NDArray[Any]], same: bool, late: int) -> None:
         registry = self.registry
         for learner, n in np.argwhere(registry["ruined_LN"] == 0):
@@ -399,23 +391,24 @@ class PolicyRunner:
             mark_T = tape.mark_price(s, slice(first, first + count))
             mark_price_LNST[:, n, 0, :count] = mark_T
 
-    def _drain(self, rows: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]) -> None:
-        """Takes what the lanes wrote in this bar: their numbers, how many rows each wrote, the rows."""
+    def _drain(self, rows: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]], room: int | None = None) -> None:
+        """Takes what the lanes wrote since the last time: their numbers, how many rows each wrote, the rows.
+
+        With `room` only where a lane has no room left for so many rows: a bar writes few, and most lanes none.
+        """
         if "ledger_count_LN" not in self.registry:
             return
-        counts = self.registry["ledger_count_LN"]
-        most = int(counts.max())
-        room = self.registry["ledger_LNEJ"].shape[2] if most else 0
-        if most > room:
-            raise InternalError(f"ledger: {most} rows in one bar of a lane; at most {room} were expected")
-        if most:
-            ledger = self.registry["ledger_LNEJ"]
+        counts, ledger = self.registry["ledger_count_LN"], self.registry["ledger_LNEJ"]
+        most, rows_of_lane = int(counts.max()), ledger.shape[2]
+        if most > rows_of_lane:
+            raise InternalError(f"ledger: {most} rows of a lane; at most {rows_of_lane} were expected")
+        if most and (room is None or most > rows_of_lane - room):
             lanes = np.flatnonzero(counts)
             rows.append((lanes, counts.reshape(-1)[lanes], ledger.reshape(-1, *ledger.shape[2:])[lanes, :most]))
             counts[:] = 0
 
     def _count_no_ops(self) -> None:
-        if "lane_guard_LN" not in self.registry:
+        if "lane_guard_LN" not in self.registry or not self.registry["lane_guard_LN"].any():
             return
         lives_LN = (self.registry["bar_LN"] < self.registry["end_bar_LN"]) & (self.registry["ruined_LN"] == 0)
         for place, bits in enumerate((BAD_LANE, EMPTY_MASK)):
@@ -554,6 +547,38 @@ def policy_backtest(
     lanes = runner.results(record)
     result = _backtest(data, name, "policy", split, lanes, runner.environment.L, command, step=step)
     return replace(result, warnings=(*result.warnings, *runner.no_op_warnings()))
+
+
+@backend.compile
+def keep_action(bar_LN, end_bar_LN, ruined_LN, action_LN, moving_LN, action_LNT, k):
+    """Keeps the action at point k, and which lanes are about to move."""
+    for learner in range(bar_LN.shape[0]):
+        for n in range(bar_LN.shape[1]):
+            action_LNT[learner, n, k] = action_LN[learner, n]
+            moving_LN[learner, n] = bar_LN[learner, n] < end_bar_LN[learner, n] and ruined_LN[learner, n] == 0
+
+
+@backend.compile
+def keep_outcome(moving_LN, equity_LN, position_LN, point_equity_LN, point_position_LN, decided_exposure_LN, order_lots_LN, reason_LN,
+                 equity_LNT, position_LNST, decided_exposure_LNST, order_lots_LNST, reason_LNST, k, late, same):  # fmt: skip
+    """Keeps the account at point k + 1, the decision at point k, and what became of the order that worked now.
+
+    With a latency that order was decided `late` points before. same: orders fill at point k itself, and what the account is there with them.
+    """
+    for learner in range(moving_LN.shape[0]):
+        for n in range(moving_LN.shape[1]):
+            equity_LNT[learner, n, k + 1] = equity_LN[learner, n]
+            position_LNST[learner, n, 0, k + 1] = position_LN[learner, n]
+            if moving_LN[learner, n] == 0:
+                continue
+            if same:
+                position_LNST[learner, n, 0, k] = point_position_LN[learner, n]
+                if k != 0:
+                    equity_LNT[learner, n, k] = point_equity_LN[learner, n]
+            decided_exposure_LNST[learner, n, 0, k] = decided_exposure_LN[learner, n]
+            if k >= late:
+                order_lots_LNST[learner, n, 0, k - late] = order_lots_LN[learner, n]
+                reason_LNST[learner, n, 0, k - late] = reason_LN[learner, n]
 
 
 @backend.compile
