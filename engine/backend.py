@@ -46,6 +46,18 @@ def unlikely(typing_context, condition):  # type: ignore[no-untyped-def]
     return types.boolean(types.boolean), codegen_of
 
 
+@intrinsic
+def assume(typing_context, condition):  # type: ignore[no-untyped-def]
+    """Tells the compiler that a condition always holds, so that it leaves out what the other case would need. It must hold."""
+
+    def codegen_of(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        flag = builder.icmp_unsigned("!=", arguments[0], arguments[0].type(0))
+        builder.call(builder.module.declare_intrinsic("llvm.assume", fnty=ir.FunctionType(ir.VoidType(), [flag.type])), [flag])
+        return context.get_dummy_value()
+
+    return types.none(types.boolean), codegen_of
+
+
 def compile(function: Callable[..., Any] | None = None, *, parallel: bool = False) -> Any:
     """A kernel of the engine as a cached compiled function; usable as `@compile` or `@compile(parallel=True)`.
 

@@ -559,11 +559,11 @@ def keep_action(bar_LN, end_bar_LN, ruined_LN, action_LN, moving_LN, action_LNT,
 
 
 @backend.compile
-def keep_outcome(moving_LN, equity_LN, position_LN, point_equity_LN, point_position_LN, decided_exposure_LN, order_lots_LN, reason_LN,
-                 equity_LNT, position_LNST, decided_exposure_LNST, order_lots_LNST, reason_LNST, k, late, same):  # fmt: skip
+def keep_outcome(moving_LN, equity_LN, position_LN, point_equity_LN, point_position_LN, decided_exposure_LN, order_lots_LN,
+                 reason_LN, equity_LNT, position_LNST, decided_exposure_LNST, order_lots_LNST, reason_LNST, k, late, same):  # fmt: skip
     """Keeps the account at point k + 1, the decision at point k, and what became of the order that worked now.
 
-    With a latency that order was decided `late` points before. same: orders fill at point k itself, and what the account is there with them.
+    With a latency that order was decided `late` points before. same: orders fill at point k itself, and the account there has them.
     """
     for learner in range(moving_LN.shape[0]):
         for n in range(moving_LN.shape[1]):

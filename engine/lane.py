@@ -49,6 +49,7 @@ from bellmark.lane_text import (
     ORDER,
     PEAK,
     POINT,
+    QUIET,
     REFUSE_AT_ONCE,
     select,
 )
@@ -184,10 +185,10 @@ class LaneCode:
         self.rule_order = rule_order
         self.parts, self.rules, self.latency, self.extras, self.accounted = parts, rules | parts.rules, latency, tuple(extras), symbols
         self.symbols: dict[str, Any] = {"prange": __import__("numba").prange, "float32": np.float32, "append": ledger.append}
-        self.symbols["unlikely"] = backend.unlikely
+        self.symbols |= {"unlikely": backend.unlikely, "assume": backend.assume}
         self.symbols |= {"REFUSED": ledger.REFUSED, "NO_LEVEL": market.NO_LEVEL}
         for name in ("mul_div", "part_fee", "margin_need", "increases", "average_entry", "book", "affordable", "resting_price", "levels",
-                     "trail_level", "round_trip", "nearest", "due_fee", "mul_rate", "sane"):  # fmt: skip
+                     "trail_level", "round_trip", "nearest", "due_fee", "mul_rate", "sane", "safe_closes"):  # fmt: skip
             self.symbols[name] = getattr(market, name)
         for name in _CODES:
             self.symbols[name] = getattr(market, name)
@@ -729,17 +730,19 @@ class LaneCode:
         decide = self._stateful_call(self.parts.strategy, "decide", {"price": self._values["MARK_T"]}, "exposure")
         same = "same_close" in self.rules
         begin = [*self._rule_order_lines(), decide, "decided_exposure = exposure"]
-        loop = [*begin]
-        point = self._block(POINT) if "summary" in self.rules else []
+        point = [*self._block(POINT), "bars = bars + 1"] if "summary" in self.rules else []
         if same:
-            loop += [*self._decide_lines(), *self._same_close_lines()]
+            loop = [*self._decide_lines(), *self._same_close_lines()]
             loop += [*self._record_lines("t - first"), *self._point_record_lines("t - first", "t")]
             loop += ["if t != first:", *_indent(point)] if point else []
             bar = ["u = t + 1", *self._bar_lines(), *self._point_record_lines("u - first")]
             loop += ["u = t", "if ruined == 0:", *_indent(bar)]
         else:
-            loop += ["u = t + 1", *self._bar_lines(self._order_lines()), *self._record_lines("t - first"), *point]
+            loop = ["u = t + 1", *self._bar_lines(self._order_lines()), *self._record_lines("t - first"), *point]
             loop += self._point_record_lines("u - first")
+        loop += ["t = u", "if ruined == 0:", *_indent(begin)]
+        if self._has_quiet_bars(decide):
+            loop = [*self._quiet_lines(decide), "if t < last:", *_indent(loop)]
         body = [
             *self._new_account_lines(),
             *self._new_position_lines(),
@@ -748,12 +751,12 @@ class LaneCode:
             *self._summary_start_lines(),
             *self._point_record_lines("0", "first"),
             "t = first",
+            *begin,
             "while t < last and ruined == 0:",
-            *_indent([*loop, "t = u"]),
+            *_indent(loop),
             "u = t",
             "bar_LN[l, n] = t",
             "if ruined == 0:",
-            *_indent(begin),
             *_indent(self._last_lines()),
             *_indent(["if t != first:", *_indent(point)] if same and point else []),
             *_indent([*self._record_lines("t - first"), *(self._point_record_lines("t - first", "t") if same else [])]),
@@ -763,6 +766,21 @@ class LaneCode:
         # The symbol, not the place among all lanes: a rule draws the same numbers alone, in a sweep and in a second run.
         inner = ["lane = s + 0", *self._symbol_lines(body), *body, *self._store_lines()]
         return _kernel(arguments, [*_LANE_HEAD, *inner])
+
+    def _has_quiet_bars(self, decide: str) -> bool:
+        """Whether bars without orders and fills may run in loops of their own: no rule does more in them, and the decision reads no sum."""
+        return "summary" in self.rules and not self.rules & _BUSY_RULES and not re.search(_SUMS, decide)
+
+    def _quiet_lines(self, decide: str) -> list[str]:
+        return self._block(
+            QUIET,
+            DECIDE=decide,
+            QUIET_END="last - 1" if "close_at_end" in self.rules else "last",
+            NOT_DUE=" and liquidate == 0" if "maintenance" in self.rules else "",
+            PROTECT=self._protect("u") if "protect" in self.rules else "",
+            MAINTENANCE="maintenance_per_lot, maintenance_rate" if "maintenance" in self.rules else "0, 0",
+            POINT="\n".join(self._block(POINT)),
+        )
 
     def _order_lines(self) -> list[str]:
         """Decision and order of a bar. Most bars ask for what is held and have no order: one comparison tells them apart."""
@@ -906,7 +924,7 @@ class LaneCode:
             *self._block(PEAK),
         ]
         if "summary" in self.rules:
-            lines += ["if k != 0:", *_indent(self._block(POINT, POINT_BAR="k"))]
+            lines += ["if k != 0:", *_indent([*self._block(POINT, POINT_BAR="k"), "bars = bars + 1"])]
         if "maintenance" in self.rules:
             lines += [
                 "need = 0",
@@ -972,6 +990,10 @@ _AT_CALL: dict[str, tuple[str, ...]] = {
 _AT_END = {"t": "u", "order_lots": "lots", "order_type": "MARKET", "limit_price": "0", "participation": "0"}
 # Once a bar: whole nano-currency a quantum, the usual case, is told apart before the call.
 _MONEY = "({0}) * value_numerator if value_denominator == 1 else mul_div({0}, value_numerator, value_denominator)"
+_BUSY_RULES = frozenset(
+    ("always", "flat_by_close", "latency", "same_close", "trail", "halts", "funding", "roll", "shared", "record")
+)  # with them a bar may do something without an order
+_SUMS = r"\b(gross|peak_equity|bars_in_position)\b"  # brought up to date after quiet bars
 _EACH_BAR = ("decide", "protect")  # called on every bar of a run, most of which do nothing else
 
 

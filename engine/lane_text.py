@@ -505,6 +505,49 @@ if equity != point_equity:
     point_equity = equity
 elif equity == highest:
     highest_bar = {POINT_BAR}
-bars = bars + 1
 equity_sum = equity_sum + equity
+"""
+
+# Bars on which nothing is ordered and nothing filled, one after another, in loops of their own: few variables live in them, so that they
+# stay in registers. Each bar is worked as in the whole step; what only adds up is added at the end. A bar on which anything else happens
+# (a stop, a target, a breach, the end) is left to the whole step.
+QUIET = """
+if exposure == held_exposure and (standing == 0 or standing == STOPPED) and value_denominator == 1{NOT_DUE}:
+    begun = t
+    if position == 0:
+        while t < {QUIET_END} and exposure == held_exposure:
+            t = t + 1
+            assume(t >= 0)
+            {DECIDE}
+        equity_sum = equity_sum + (t - begun) * 1.0 * equity
+        if equity == highest and t != begun:
+            highest_bar = t - first
+    else:
+        worth = position * value_numerator
+        safe_low, safe_high = safe_closes(
+            position, cash, worth, capital_floor, {MAINTENANCE}
+        )
+        while t < {QUIET_END} and exposure == held_exposure:
+            assume(t >= 0)
+            u = t + 1
+            if unlikely(close_T[u] < safe_low or close_T[u] > safe_high):
+                break
+#? protect
+            if volume_T[u] != 0.0:
+                stop_level = stop_price
+                start_price = open_T[u]
+                rested = 0
+                exit_reference, exit_spread, exit_slip, exit_cause = {PROTECT}
+                exit_reference | exit_spread | exit_slip | exit_cause
+                if unlikely(exit_cause != 0):
+                    break
+#.
+            equity = cash + close_T[u] * worth
+            {POINT}
+            t = u
+            {DECIDE}
+        gross = gross + (close_T[t] - close_T[begun]) * worth
+        bars_in_position = bars_in_position + (t - begun)
+        peak_equity = max(peak_equity, highest)
+    bars = bars + (t - begun)
 """

@@ -122,6 +122,32 @@ def margin_need(lots, price, value_numerator, value_denominator, margin_per_lot,
     return need
 
 
+def safe_closes(position, cash, worth, capital_floor, margin_per_lot, margin_rate):
+    """Closes between which a position surely breaches neither its margin nor the capital floor; beyond them both are to be looked at.
+
+    worth: nano-currency of one quantum of the position. Equity cash + close * worth and need |lots| * margin_per_lot + |close * worth| *
+    rate are linear in a close above 0; where they meet is found in float64 and narrowed by 1e-6 of it and two quanta, far more than
+    roundings.
+    No close is safe for a long below 0, nor for a short whose cash does not cover the margin of its lots.
+    """
+    size = position if position >= 0 else -position
+    rate = margin_rate * 1e-9
+    spare = cash * 1.0 - size * 1.0 * margin_per_lot
+    if position > 0:
+        low = (capital_floor - cash) / (worth * 1.0)
+        if rate < 1.0:
+            low = max(low, -spare / (worth * (1.0 - rate)))
+        elif spare < 0.0:
+            low = 1e18
+        low = max(low, 0.0) * 1.000001 + 2.0
+        return int(min(low, 1e18)), NO_LEVEL
+    if spare < 0.0:
+        return NO_LEVEL, -NO_LEVEL
+    high = min((capital_floor - cash) / (worth * 1.0), spare / (-worth * (1.0 + rate)))
+    high = high - abs(high) * 1e-6
+    return -NO_LEVEL, int(max(min(high, 1e18), -1e18)) - 2
+
+
 def increases(position, target):
     """Whether a new position needs margin: larger than the old one, or on the other side."""
     if target == 0:

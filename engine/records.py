@@ -30,7 +30,8 @@ def fill_rows(result: Backtest) -> Iterator[Row]:
     """Every fill, account by account in time order: learner, symbol, ts, bar, cause (market.CAUSES), lots, price, reference, notional, fee,
     spread, slippage, maker (whether the order rested).
 
-    price = reference + spread and slippage a unit, against the order; notional, fee, spread and slippage are of the whole fill.
+    price = reference + spread and slippage a unit, against the order; notional (below 0 at a price below 0), fee, spread and slippage are
+    of the whole fill.
     """
     for lane in result.lanes:
         table = lane.fills

@@ -310,7 +310,7 @@ def _fills(rows: NDArray[np.int64], registry: BufferRegistry, tape: Tape, window
     table["cause"], table["maker"] = _column(rows, "cause"), _column(rows, "maker") != 0
     table["reference"] = _column(rows, "reference")
     table["price"] = table["reference"] + np.sign(lots) * (spread + slippage)
-    table["notional"] = size * np.abs(table["price"])
+    table["notional"] = size * table["price"]
     table["fee"] = _column(rows, "fee") / 1e9
     table["spread"], table["slippage"] = size * spread, size * slippage
     return table

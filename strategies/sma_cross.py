@@ -35,13 +35,14 @@ class SmaCross(Strategy):
         return self
 
     def compute_series(self, tape: Any) -> dict[str, NDArray[np.int64]]:
-        """total: sum of all closes up to each bar."""
-        return {"total": np.cumsum(tape.close_ST, axis=1, dtype=np.int64)}
+        """total: sum of all closes before each bar."""
+        return {"total": np.cumsum(tape.close_ST, axis=1, dtype=np.int64) - tape.close_ST}
 
     @staticmethod
-    def decide(t, total_T, fast, slow, short_exposure):
+    def decide(t, close_T, total_T, fast, slow, short_exposure):
         if t + 1 < slow:
             return 0.0
-        sum_fast = total_T[t] - (total_T[t - fast] if t >= fast else 0)
-        sum_slow = total_T[t] - (total_T[t - slow] if t >= slow else 0)
+        total = total_T[t] + close_T[t]
+        sum_fast = total - total_T[t + 1 - fast]
+        sum_slow = total - total_T[t + 1 - slow]
         return 1.0 if sum_fast * slow - sum_slow * fast > 0 else short_exposure

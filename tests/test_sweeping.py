@@ -23,7 +23,8 @@ from bellmark.evaluation.selection import deflated_sharpe_ratio, probabilistic_s
 from bellmark.evaluation.summary import Summary, summary_of
 from bellmark.files import json_text
 from bellmark.host import host
-from bellmark.market import LAST_BAR
+from bellmark.instrument import Instrument
+from bellmark.market import LAST_BAR, RATE_ONE, margin_need, safe_closes
 from bellmark.plugins.metrics import METRICS
 from bellmark.plugins.sizings import FixedLots
 from bellmark.profile import load_profile
@@ -487,3 +488,83 @@ def test_a_rule_that_draws_lots_draws_the_same_alone_and_in_a_sweep():
     alone = run_strategy(data, alike[0])
     assert ends == [alone.lanes[0].equity_T[-1] / 1e9] * 3 and len(alone.lanes[0].fills) > 5
     assert [len(result.lanes[0].fills) for result in run_strategies(data, alike)] == [len(alone.lanes[0].fills)] * 3
+
+
+# -- bars on which nothing happens ---------------------------------------------------------------------------------------------------
+
+QUIET_RULES = ("orders", "participation", "protect", "maintenance")
+INSTRUMENTS = (
+    Instrument("X", tick_size=0.25, contract_multiplier=50.0),
+    Instrument("X", tick_size=0.01, lot_size=0.003, contract_multiplier=7.0),  # a quantum of a lot is no whole number of nano-currency
+    Instrument("X", tick_size=0.01, contract_multiplier=10.0, allow_negative_prices=True),
+)
+
+
+def quiet_market(seed):
+    """Random bars and numbers that stop, take profit, breach margins and ruin now and then."""
+    draw = np.random.default_rng(seed)
+    instrument = INSTRUMENTS[seed % 3]
+    tick = instrument.tick_size
+    bars = random_bars(400, seed=seed, scale=draw.choice([0.002, 0.01, 0.04]), tick=tick)
+    bars = replace(bars, volume=draw.choice([0.0, np.nan, 5.0, 1e6], 400, p=[0.05, 0.05, 0.2, 0.7]))
+    if instrument.allow_negative_prices:  # a commodity that falls through zero and comes back
+        shift = np.round(draw.uniform(50, 110) / tick) * tick
+        bars = replace(bars, **{name: np.round((price - shift) / tick) * tick for name, price in bars.prices.items()})
+    numbers = {
+        "spread_ticks": float(draw.choice([0.0, 2.0])),
+        "fee_bps": float(draw.choice([0.0, 2.0])),
+        "fee_per_contract": float(draw.choice([0.0, 1.5])),
+        "start_equity": float(draw.choice([2_000.0, 20_000.0, 1e6])),
+        "initial_margin_rate": float(draw.choice([0.0, 0.1])),
+        "maintenance_margin_rate": float(draw.choice([0.0, 0.05, 0.3, 1.0])),
+        "maintenance_margin_per_contract": float(draw.choice([0.0, 5.0, 400.0])),
+        "capital_floor": float(draw.choice([0.0, 0.5, 0.9])),
+        "stop_loss": float(draw.choice([0.0, 0.01, 0.05])),
+        "take_profit": float(draw.choice([0.0, 0.01, 0.05])),
+        "participation": (0.2, 0.5, 1.0) if draw.random() < 0.5 else (),
+    }
+    lots = int(draw.choice([1, 3, 40]))
+    return market_data(bars, instrument, rules=QUIET_RULES, sizing=("fixed_lots", {"lots": lots}), **numbers)
+
+
+def assert_same_accounts(data, strategies):
+    """A pass with sums alone, where quiet bars run in loops of their own, against the whole step on every bar: the same accounts."""
+    for summary, result in zip(run_sweep(data, strategies), run_strategies(data, strategies), strict=True):
+        (lane,) = result.lanes
+        refused = int((lane.rejections["reason"] != LAST_BAR).sum())
+        wanted = summary_of(result.portfolio(), refusals=refused, open_position=lane.open_position)
+        for name in ("end_equity", "costs", "gross", "fills", "refusals", "ruined", "open_position", "trades", "winning_trades",
+                     "losing_trades", "bars", "winning_bars", "losing_bars", "peak_bar", "valley_bar"):  # fmt: skip
+            assert getattr(summary, name) == getattr(wanted, name), name
+        for name in ("return_sum", "return_sum_2", "return_sum_3", "return_sum_4", "loss_sum", "loss_sum_2", "max_drawdown", "equity_sum"):
+            assert getattr(summary, name) == pytest.approx(getattr(wanted, name), rel=1e-9, abs=1e-12), name
+    return summary
+
+
+@cpu
+def test_quiet_bars_change_no_account():
+    strategies = [SmaCross(fast=fast, slow=slow, short_exposure=short) for fast, slow, short in ((2, 9, -1.0), (5, 30, -1.0), (3, 12, 0.0))]
+    seen = [assert_same_accounts(quiet_market(seed), strategies) for seed in range(60)]
+    assert any(summary.ruined for summary in seen) and any(summary.refusals for summary in seen)
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.05, 0.3, 1.0])
+@pytest.mark.parametrize("position", [1, 700, -1, -700])
+def test_closes_that_are_called_safe_breach_nothing(position, rate):
+    draw = np.random.default_rng(abs(position) + int(rate * 100))
+    margin_rate = round(rate * RATE_ONE)
+    tightest = 0
+    for _ in range(400):
+        numerator, per_lot = int(draw.choice([1, 12_500_000, 10_000_000_000])), int(draw.choice([0, 5_000_000_000]))
+        price = int(draw.integers(1, 2_000_000))
+        cash = int(draw.uniform(-2.0, 3.0) * price * abs(position) * numerator) - position * price * numerator * int(draw.random() < 0.5)
+        floor = int(draw.choice([0, 10**12]))
+        low, high = safe_closes(position, cash, position * numerator, floor, per_lot, margin_rate)
+        edges = [edge + step for edge in (low, high) if abs(edge) < 10**9 for step in (-3, -2, -1, 0, 1, 2, 3)]
+        for close in [price, *edges, *draw.integers(-100, 4_000_000, 20).tolist()]:
+            equity = cash + position * close * numerator
+            if low <= close <= high:
+                assert equity > floor
+                assert equity >= margin_need(position, close, numerator, 1, per_lot, margin_rate)
+            tightest += low <= close <= high
+    assert tightest > 400, "a bound that calls nothing safe would pass too"

@@ -21,7 +21,7 @@ DAYS_A_YEAR = 365.25
 NANO = 1e9
 COST_KINDS = ("spread", "slippage", "fees", "funding")
 
-# One row a fill. `notional` is lots x fill price in currency, always positive; NaN where the simulator does not give it.
+# One row a fill. `notional` is |lots| x fill price in currency, below 0 at a price below 0; NaN where the simulator does not give it.
 FILLS = np.dtype(
     [("stamp", "i8"), ("symbol", "i4"), ("lots", "i8"), ("notional", "f8"), ("fee", "f8"), ("spread", "f8"), ("slippage", "f8")]
 )
@@ -218,5 +218,5 @@ def _fills(lane: Any, first_symbol: int) -> NDArray[Any]:
     for name in ("stamp", "lots", "fee", "spread", "slippage"):
         if name in names:
             table[name] = source[name]
-    table["notional"] = np.abs(source["notional"]) if "notional" in names else np.nan
+    table["notional"] = source["notional"] if "notional" in names else np.nan
     return table

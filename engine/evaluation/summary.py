@@ -182,7 +182,7 @@ def summary_of(curve: Curve, *, refusals: int = 0, open_position: int = 0) -> Su
         refusals=refusals,
         costs=dict(curve.costs),
         gross=curve.gross if curve.gross is not None else math.nan,
-        traded_value=float(curve.fills["notional"].sum()),
+        traded_value=float(np.abs(curve.fills["notional"]).sum()),
         equity_sum=float(curve.equity.sum()),
         ruined=curve.wiped_out,
         periods_per_year=curve.periods_per_year,

@@ -27,7 +27,7 @@ class Turnover(Metric):
 
     def compute(self, curve: Curve) -> float | Undefined:
         """The turnover of a curve."""
-        return _turnover(curve.fills.size, float(np.sum(curve.fills["notional"])), float(np.mean(curve.equity)))
+        return _turnover(curve.fills.size, float(np.sum(np.abs(curve.fills["notional"]))), float(np.mean(curve.equity)))
 
     def of_summary(self, summary: Summary) -> float | Undefined:
         """The turnover of a summary."""

@@ -71,3 +71,9 @@ def test_what_adding_leaves_below_a_nano_of_currency_is_neither_profit_nor_loss(
     (trade,) = table((1, 0, 1, 0.1, 0.0), (2, 0, 1, 0.2, 0.0), (3, 0, -2, 0.15, 0.0))
     assert -0.1 - 0.2 + 2 * 0.15 != 0.0, "the sum of the floats is not"
     assert trade["profit"] == 0.0
+
+
+def test_a_trade_at_prices_below_zero_earns_what_the_price_rose():
+    (long,) = table((1, 0, 2, -10.0, 1.0), (5, 0, -2, 12.0, 1.0))
+    (short,) = table((1, 0, -3, -4.0, 0.0), (5, 0, 3, -9.0, 0.5))
+    assert (long["profit"], short["profit"]) == (pytest.approx(42.0), pytest.approx(14.5))
