@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bellmark import backend, lane
+from bellmark import backend, lane_fields
 from bellmark.buffers import BufferRegistry
 from bellmark.component import Component, settings_of
 from bellmark.environment import Variant
@@ -22,7 +22,7 @@ from bellmark.errors import InternalError, UsageError
 from bellmark.evaluation.summary import Summary
 from bellmark.features import Normalisation
 from bellmark.guard import BAD_LANE, EMPTY_MASK
-from bellmark.lane import LanePart
+from bellmark.lane_layout import LanePart
 from bellmark.ledger import COLUMNS, ROWS_A_BAR
 from bellmark.market_data import MarketData
 from bellmark.results import COSTS, Backtest, LaneResult, Record, Window, check_identity, lane_result
@@ -159,7 +159,7 @@ class _StrategyRun:
 
     def record(self) -> Record:
         """What the run wrote."""
-        arrays = {name: self.registry[f"record_{name}_LNST"] for name in lane.RECORD}
+        arrays = {name: self.registry[f"record_{name}_LNST"] for name in lane_fields.RECORD}
         counts = self.registry["ledger_count_LN"][0]
         rows = {(0, n): self.registry["ledger_LNEJ"][0, n, : counts[n]] for n in range(len(self.windows))}
         actions = np.full((1, len(self.windows), 0), -1, np.int32)
@@ -168,8 +168,8 @@ class _StrategyRun:
     def summary(self, n: int, data: MarketData) -> Summary:
         """The metrics' sums of lane n."""
         registry, window = self.registry, self.windows[n]
-        value: dict[str, Any] = dict(zip(lane.SUMMARY_FLOAT, registry["summary_float_LNX"][0, n].tolist(), strict=True))
-        value |= dict(zip(lane.SUMMARY_INT, registry["summary_int_LNX"][0, n].tolist(), strict=True))
+        value: dict[str, Any] = dict(zip(lane_fields.SUMMARY_FLOAT, registry["summary_float_LNX"][0, n].tolist(), strict=True))
+        value |= dict(zip(lane_fields.SUMMARY_INT, registry["summary_int_LNX"][0, n].tolist(), strict=True))
         # After its ruin an account stands still to the end of the window, as its curve does.
         planned = window.stamp_T.size - 1
         value["equity_sum"] += (planned - value["bars"]) * float(registry["equity_LN"][0, n])
@@ -325,7 +325,7 @@ class PolicyRunner:
         points = self.bars + 1
         equity_LNT = np.zeros((*shape, points), np.int64)
         equity_LNT[:, :, 0] = registry["equity_LN"]
-        arrays = {name: np.zeros((*shape, 1, points), registry[f"{_EVENT.get(name, name)}_LN"].dtype) for name in lane.RECORD}
+        arrays = {name: np.zeros((*shape, 1, points), registry[f"{_EVENT.get(name, name)}_LN"].dtype) for name in lane_fields.RECORD}
         arrays["decided_exposure"][:] = np.nan
         action_LNT = np.zeros((*shape, points), np.int32)
         rows: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]] = []

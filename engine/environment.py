@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bellmark import backend, control, lane, ledger, market
+from bellmark import backend, control, lane_fields, ledger, market
 from bellmark.actions import ActionSpace
 from bellmark.buffers import BufferRegistry
 from bellmark.codegen import build
@@ -23,7 +23,8 @@ from bellmark.component import Component, plugin_function, settings_of
 from bellmark.errors import DataError, PluginError, UsageError
 from bellmark.features import MarketFeatures
 from bellmark.instrument import Instrument
-from bellmark.lane import LaneCode, LaneParts
+from bellmark.lane import LaneCode
+from bellmark.lane_layout import LanePart, LaneParts
 from bellmark.rng import STREAM_EPISODE, below_64, words
 from bellmark.settings import MarketSettings
 from bellmark.stages import Stage
@@ -192,7 +193,7 @@ class MarketEnvironment:
         registry.declare("order_type_A", "index", (self.A,))
         registry.declare("urgency_A", "index", (self.A,))
         lanes = (self.L, self.N)
-        for name, role in {**lane.ACCOUNT, **lane.EVENTS, **_LANES}.items():
+        for name, role in {**lane_fields.ACCOUNT, **lane_fields.EVENTS, **_LANES}.items():
             registry.declare(f"{name}_LN", role, lanes)
         suffix, shape = ("LNS", (*lanes, symbols)) if "shared" in self.code.rules else ("LN", lanes)
         for name, role in self.code.position_fields.items():
@@ -205,14 +206,14 @@ class MarketEnvironment:
         registry.declare("state_int_LNSX", "state_int", (*lanes, self.accounts_symbols, ints))
         if "record" in self.code.rules:
             registry.declare("record_equity_LNT", "money", (*lanes, points))
-            for name, role in lane.RECORD.items():
+            for name, role in lane_fields.RECORD.items():
                 registry.declare(f"record_{name}_LNST", role, (*lanes, self.accounts_symbols, points))
         if "ledger" in self.code.rules:
             registry.declare("ledger_LNEJ", "ledger", (*lanes, ledger_rows, len(ledger.COLUMNS)))
             registry.declare("ledger_count_LN", "counter", lanes)
         if "summary" in self.code.rules:
-            registry.declare("summary_float_LNX", "statistic", (*lanes, len(lane.SUMMARY_FLOAT)))
-            registry.declare("summary_int_LNX", "counter", (*lanes, len(lane.SUMMARY_INT)))
+            registry.declare("summary_float_LNX", "statistic", (*lanes, len(lane_fields.SUMMARY_FLOAT)))
+            registry.declare("summary_int_LNX", "counter", (*lanes, len(lane_fields.SUMMARY_INT)))
         if "shared" in self.code.rules:
             registry.declare("clock_KS", "index", (points, symbols))
             registry.declare("last_S", "index", (symbols,))
@@ -295,7 +296,7 @@ class MarketEnvironment:
     @property
     def _fields(self) -> tuple[str, ...]:
         suffix = "LNS" if "shared" in self.code.rules else "LN"
-        return (*(f"{name}_LN" for name in lane.ACCOUNT), *(f"{name}_{suffix}" for name in self.code.position_fields))
+        return (*(f"{name}_LN" for name in lane_fields.ACCOUNT), *(f"{name}_{suffix}" for name in self.code.position_fields))
 
     # -- stages ----------------------------------------------------------------------------------------------------------------
 
@@ -324,7 +325,7 @@ class MarketEnvironment:
 
     def step_stages(self) -> list[Stage]:
         """Orders, fills, marks, rewards and the next portfolio and legal actions."""
-        events = tuple(f"{name}_LN" for name in lane.EVENTS)
+        events = tuple(f"{name}_LN" for name in lane_fields.EVENTS)
         return [self._stage("environment_step", "step", (*self._fields, *_STATE, *_LEDGER, *events, *_STEP_WRITES))]
 
     def advance_stages(self) -> list[Stage]:
@@ -337,12 +338,12 @@ class MarketEnvironment:
 
     def finish_stages(self) -> list[Stage]:
         """The decision at the last bar of the window: its order is listed as unfilled, or fills where orders fill at their own close."""
-        events = tuple(f"{name}_LN" for name in lane.EVENTS if name not in ("fill_lots", "fill_fee"))
+        events = tuple(f"{name}_LN" for name in lane_fields.EVENTS if name not in ("fill_lots", "fill_fee"))
         return [self._stage("environment_finish", "finish", (*self._fields, *_STATE, *_LEDGER, *events))]
 
     def run_stages(self) -> list[Stage]:
         """A rule strategy over the window of each lane."""
-        records = ("record_equity_LNT", *(f"record_{name}_LNST" for name in lane.RECORD), "summary_float_LNX", "summary_int_LNX")
+        records = ("record_equity_LNT", *(f"record_{name}_LNST" for name in lane_fields.RECORD), "summary_float_LNX", "summary_int_LNX")
         return [self._stage("strategy_run", "run", (*self._fields, *_STATE, *_LEDGER, "bar_LN", *records))]
 
     def _stage(self, name: str, kernel: str, may_write: Sequence[str], extra: str = "") -> Stage:
@@ -515,7 +516,7 @@ def _market_values(settings: MarketSettings) -> dict[str, int]:
     return {"start_equity": start, "capital_floor": round(Fraction(str(settings.capital_floor)) * start)}
 
 
-def _checked_series(part: lane.LanePart, computed: Any, name: str, kind: str, shape: tuple[int, ...]) -> NDArray[Any]:
+def _checked_series(part: LanePart, computed: Any, name: str, kind: str, shape: tuple[int, ...]) -> NDArray[Any]:
     array = computed.get(name) if isinstance(computed, dict) else None
     if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype.kind not in "iufb":
         found = f"shape {array.shape} of {array.dtype}" if isinstance(array, np.ndarray) else type(computed).__name__

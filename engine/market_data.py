@@ -20,7 +20,7 @@ from bellmark.errors import DataError, PluginError
 from bellmark.features import MarketFeatures, Normalisation
 from bellmark.host import Host, host
 from bellmark.instrument import Instrument
-from bellmark.lane import LanePart, LaneParts
+from bellmark.lane_layout import LanePart, LaneParts
 from bellmark.profile import Profile
 from bellmark.settings import MarketSettings
 from bellmark.tape import Tape
@@ -155,7 +155,7 @@ def _market_warnings(settings: MarketSettings, compiled: Tape) -> list[str]:
         for symbol, length in zip(compiled.symbols, compiled.length_S.tolist(), strict=True):
             if length < every.size:
                 absent = f"{every.size - length:,} of {every.size:,} stamps have no bar"
-                found.append(f"market.account: {symbol}: {absent}; marked at its last")
+                found.append(f"market.account: {symbol}: {absent}; marked at its last price")
     return found
 
 

@@ -130,7 +130,7 @@ class Backtest:
 class Record:
     """Every point of every lane: the account after the bar that ends there, and the decision at it.
 
-    equity_LNT; arrays by the names of lane.RECORD, shape (L, N, S, points); rows: the ledger (ledger.COLUMNS) of each lane.
+    equity_LNT; arrays by the names of lane_fields.RECORD, shape (L, N, S, points); rows: the ledger (ledger.COLUMNS) of each lane.
     """
 
     equity_LNT: NDArray[np.int64]

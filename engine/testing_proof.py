@@ -21,7 +21,7 @@ from bellmark.backtester import PolicyRunner, run_strategy
 from bellmark.component import Component, Feature
 from bellmark.errors import DataError, PluginError
 from bellmark.features import MarketFeatures, split
-from bellmark.lane import LanePart
+from bellmark.lane_layout import LanePart
 from bellmark.market_data import MarketData
 from bellmark.results import LaneResult
 from bellmark.splits import Splits, Window

@@ -11,7 +11,7 @@ from bellmark.component import make
 from bellmark.features import assemble, split
 from bellmark.host import host
 from bellmark.instrument import Instrument
-from bellmark.lane import LanePart, LaneParts
+from bellmark.lane_layout import LanePart, LaneParts
 from bellmark.market_data import MarketData, with_quantum
 from bellmark.settings import MarketSettings
 from bellmark.tape import compile_tape

@@ -262,7 +262,7 @@ def test_a_lane_function_with_a_wrong_argument_name_names_plugin_and_nearest():
     from typing import ClassVar
 
     from bellmark.component import Reward, component
-    from bellmark.lane import LanePart
+    from bellmark.lane_layout import LanePart
 
     @component
     class Wrong(Reward):
@@ -330,7 +330,7 @@ def test_a_lane_function_whose_result_does_not_fit_is_named_with_its_call(kind, 
     from typing import ClassVar
 
     from bellmark.component import KINDS, component
-    from bellmark.lane import LanePart
+    from bellmark.lane_layout import LanePart
 
     names = {"sizing": "target", "action_mask": "allowed", "execution": "fill", "reward": "reward"}
     function.__qualname__ = f"Odd.{names[kind]}"
@@ -365,7 +365,7 @@ def test_a_function_is_not_offered_what_does_not_exist_yet_when_it_is_called(kin
     from typing import ClassVar
 
     from bellmark.component import KINDS, component
-    from bellmark.lane import LanePart
+    from bellmark.lane_layout import LanePart
 
     space = {}
     exec(f"def early({name}):\n    return 0", space)

@@ -99,7 +99,7 @@ def test_unknown_volume_under_a_limit_and_missing_bars_of_a_shared_account_are_s
     profile = load_profile(profile_path, options={key: (value, "test") for key, value in (given | shared).items()})
     found = load_market_data(profile).warnings
     assert [warning for warning in found if "market." in warning] == [
-        "market.account: B: 10 of 30 stamps have no bar; marked at its last"
+        "market.account: B: 10 of 30 stamps have no bar; marked at its last price"
     ]
 
 

@@ -22,7 +22,7 @@ LAYERS = (
     "codegen backend buffers stages control doctor elementary math rng clock",
     "instrument bars contracts tape trials splits",
     "datasets",
-    "actions market features ledger lane_text lane testing_market",
+    "actions market features ledger lane_fields lane_layout lane_text lane_blocks lane_steps lane_runs lane testing_market",
     "environment results market_data",
     "replay policy guard",
     "blas network losses optimizer",

@@ -11,7 +11,7 @@ from bellmark import testing_proof
 from bellmark.component import ActionMask, Execution, Feature, Reward, Sizing, Strategy, component, make
 from bellmark.errors import PluginError, UsageError
 from bellmark.host import host
-from bellmark.lane import LanePart
+from bellmark.lane_layout import LanePart
 from bellmark.market import FILLED
 from bellmark.testing_proof import prove, prove_policies_have_no_look_ahead, prove_strategy_has_no_look_ahead
 
