@@ -161,7 +161,7 @@ EVERYTHING = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("how", [{}, EVERYTHING], ids=["plain", "every rule"])
+@pytest.mark.parametrize("how", [{}, pytest.param(EVERYTHING, marks=pytest.mark.slow)], ids=["plain", "every rule"])
 def test_three_learners_equal_the_same_learners_alone_bit_for_bit(how):
     data = data_of(**how)
     names = ("equity_LN", "bar_LN", "reward_LN", "observation_LNO", "portfolio_LNP", "cash_LN")
@@ -196,6 +196,7 @@ def test_a_step_goes_on_to_the_same_bits_from_what_a_checkpoint_keeps():
         assert whole.registry[name].tobytes() == second.registry[name].tobytes(), name
 
 
+@pytest.mark.slow
 def test_many_lanes_in_parallel_equal_the_same_lanes_one_by_one():
     data = data_of()
     actions = lambda k, shape: np.resize(np.random.default_rng(k).integers(0, 3, 600), (1, 600))[:, : shape[1]]  # noqa: E731

@@ -114,7 +114,7 @@ LEFT_OVER = {1: {7: -2}, 2: {6: -2, 7: -4}, 3: {5: -2, 6: -4, 7: -6}, 4: {4: 2, 
 
 
 @pytest.mark.parametrize("latency", [late if late == 3 else pytest.param(late, marks=pytest.mark.slow) for late in LEFT_OVER])
-@pytest.mark.parametrize("kind", ["strategy", "shared", "policy"])
+@pytest.mark.parametrize("kind", ["strategy", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("shared", "policy"))])
 def test_an_order_that_the_end_left_over_stands_at_the_bar_that_decided_it(kind, latency):
     space = ActionSpace((-1.0, -0.5, 0.0, 0.5), ("market",), ("normal",))
     rules = {"account": "shared"} if kind == "shared" else {}

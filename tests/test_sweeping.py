@@ -162,7 +162,8 @@ MARKETS = {
 
 
 @cpu
-@pytest.mark.parametrize("market", [name if name == "costs" else pytest.param(name, marks=pytest.mark.slow) for name in MARKETS])
+@pytest.mark.slow
+@pytest.mark.parametrize("market", MARKETS)
 def test_metrics_in_the_pass_equal_those_of_the_curves(market):
     data = MARKETS[market]()
     found = run_sweep(data, grid())

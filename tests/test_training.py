@@ -25,7 +25,7 @@ pytestmark = pytest.mark.cpu
 # -- the same bits -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", ["c51", "mse"])
+@pytest.mark.parametrize("loss", [pytest.param("c51", marks=pytest.mark.slow), "mse"])
 def test_three_learners_in_one_run_equal_three_runs_of_one(loss):
     together = started(25, loss=loss, seeds=[5, 9, 2], masked=True)
     for position, seed in enumerate((5, 9, 2)):

@@ -80,6 +80,7 @@ def test_strategy_has_the_settings_of_its_baseline_in_the_profile(bellmark):
     assert fills("baselines.random=false") == fills()
 
 
+@pytest.mark.slow
 def test_a_run_of_a_plugin_in_a_folder_is_shown_with_it_and_said_to_be_unreadable_without(bellmark, tmp_path, monkeypatch):
     (tmp_path / "plugs").mkdir()
     (tmp_path / "plugs" / "nothing.py").write_text(NOTHING)
