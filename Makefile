@@ -33,7 +33,7 @@ test-gpu: $(TEST_READY)
 	@$(PYTEST) -m gpu $(ARGS)
 
 bench: $(TEST_READY)
-	@for file in benchmarks/*.py; do $(PYTHON) -P "$$file" || exit 1; done
+	@for file in benchmarks/*.py; do PYTHONPATH=benchmarks $(PYTHON) -P "$$file" || exit 1; done
 
 docs: $(DOCS_READY)
 	@$(PYTHON) -P docs/generate.py

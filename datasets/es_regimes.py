@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bellmark import clock
 from bellmark.bars import Bars, check
 from bellmark.component import Dataset, component, setting
-from bellmark.datasets.synthetic import compiled, normals, path_bars, uniforms
-from bellmark.errors import DataError, UsageError
+from bellmark.datasets.synthetic import compiled, normals, path_bars, session_smile, session_stamps, uniforms
+from bellmark.errors import DataError
 from bellmark.instrument import Instrument, Session
 from bellmark.math import exp
 
@@ -50,52 +48,40 @@ class EsRegimes(Dataset):
     gap_deviation: float = setting(8.0, "standard deviation of the gap between sessions", ge=0.0, unit="points")
     seed: int = setting(1, "seed of the path", ge=0)
 
+    def truth(self) -> dict[str, NDArray[Any]]:
+        """`regime` (bars): the place in REGIMES of each minute's regime; `close` (bars): the level at each close, unrounded."""
+        level_TK, _, _, regime_T = self._path(self._session().length_seconds // 60)
+        return {"regime": regime_T, "close": level_TK[:, -1].copy()}
+
     def read(self) -> list[Any]:
         """Bars and instrument of the one symbol."""
-        session = Session.parse("cme_regular" if self.hours == "regular" else "cme_globex")
-        assert session is not None
+        session = self._session()
         minutes = session.length_seconds // 60
-        level_TK, start_T, volume_T = self._path(minutes)
+        level_TK, start_T, volume_T, _ = self._path(minutes)
         prices = path_bars(level_TK, start_T, _TICK)
         lowest = float(prices["low"].min())
         if lowest <= 0:
             raise DataError(f"data: the path falls to {lowest:g}; take a higher price than {self.price:g} or a smaller minute_deviation")
-        bars = Bars.from_prices(self.symbol, self._stamps(session, minutes), prices, volume_T, self.name)
+        bars = Bars.from_prices(self.symbol, session_stamps(session, self.start, self.sessions), prices, volume_T, self.name)
         check(bars)
         return [(bars, Instrument(self.symbol, _TICK, _MULTIPLIER, session=session))]
 
-    def _path(self, minutes: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def _session(self) -> Session:
+        session = Session.parse("cme_regular" if self.hours == "regular" else "cme_globex")
+        assert session is not None
+        return session
+
+    def _path(self, minutes: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
         bars = self.sessions * minutes
-        smile_M = _smile(minutes)
+        smile_M = session_smile(minutes)
         level_TK = normals(self.seed, _LANE_NORMAL, bars, _PIECES + 2)
-        start_T, volume_T = np.empty(bars), uniforms(self.seed, _LANE_REGIME, bars)
+        start_T, volume_T, regime_T = np.empty(bars), uniforms(self.seed, _LANE_REGIME, bars)[:, 0], np.empty(bars, np.int64)
         scale = self.minute_deviation / np.sqrt(np.mean(smile_M**2) * _mean_square())
         compiled(_walk)(
             self.price, self.trend, scale, self.gap_deviation, smile_M, _MINUTE_VOLUME,
-            np.array([row[1:] for row in REGIMES]), level_TK, start_T, volume_T,
+            np.array([row[1:] for row in REGIMES]), level_TK, start_T, volume_T, regime_T,
         )  # fmt: skip
-        return level_TK[:, :_PIECES], start_T, volume_T
-
-    def _stamps(self, session: Session, minutes: int) -> NDArray[np.int64]:
-        try:
-            day = date.fromisoformat(self.start)
-        except ValueError:
-            raise UsageError(f"data.start: expected an ISO date such as 2020-01-02, found {self.start!r}") from None
-        days: list[int] = []
-        while len(days) < self.sessions:
-            if day.weekday() < 5:
-                days.append((day - date(1970, 1, 1)).days)
-            day += timedelta(days=1)
-        # An overnight session is named after the day on which it closes.
-        overnight = session.open_seconds + session.length_seconds > 86_400
-        opens_S = (np.array(days, np.int64) - overnight) * clock.DAY + session.open_seconds * clock.SECOND
-        local_ST = opens_S[:, None] + (np.arange(minutes, dtype=np.int64) + 1)[None, :] * 60 * clock.SECOND
-        return clock.to_utc(local_ST.reshape(-1), session.zone)[0]
-
-
-def _smile(minutes: int) -> NDArray[np.float64]:
-    place = (np.arange(minutes) + 0.5) / minutes
-    return 0.8 + 0.8 * (2 * place - 1) ** 4
+        return level_TK[:, :_PIECES], start_T, volume_T, regime_T
 
 
 def _mean_square() -> float:
@@ -104,7 +90,7 @@ def _mean_square() -> float:
     return float(np.sum(share / share.sum() * np.array([deviation**2 for _, _, deviation, _, _ in REGIMES])))
 
 
-def _walk(price, trend, scale, gap_deviation, smile_M, minute_volume, regime_RX, level_TK, start_T, volume_T):
+def _walk(price, trend, scale, gap_deviation, smile_M, minute_volume, regime_RX, level_TK, start_T, volume_T, regime_T):
     # level_TK comes in as standard normal numbers (path, gap, volume) and leaves as the path; volume_T comes in as uniform numbers
     pieces = level_TK.shape[1] - 2
     minutes = smile_M.shape[0]
@@ -120,6 +106,7 @@ def _walk(price, trend, scale, gap_deviation, smile_M, minute_volume, regime_RX,
             while regime < regime_RX.shape[0] - 1 and chance >= regime_RX[regime, 3]:
                 chance -= regime_RX[regime, 3]
                 regime += 1
+        regime_T[t] = regime
         if minute == 0 and t > 0:
             level += gap_deviation * level_TK[t, pieces]
         start_T[t] = level

@@ -14,18 +14,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bellmark import clock
 from bellmark.bars import Bars, check
 from bellmark.component import Dataset, component, setting
-from bellmark.datasets.synthetic import compiled, normals, path_bars
+from bellmark.datasets.synthetic import PIECES, around_the_clock, compiled, normals, path_bars
 from bellmark.errors import DataError, UsageError
 from bellmark.instrument import Instrument
 from bellmark.math import exp
 
 _LANE = 0
-_START = 1_577_836_800 * clock.SECOND  # 2020-01-01
 _LN_2 = 0.6931471805599453
-_PIECES = 8  # observations of the path in a bar
 _WIDEST = 100  # sigma
 
 
@@ -58,6 +55,10 @@ class OrnsteinUhlenbeck(Dataset):
         """The exact no-trade band of this market; `cost` in price units for one unit traded (half spread + slippage + fee)."""
         return no_trade_band(self.phi, self.volatility, cost, position_limit)
 
+    def truth(self) -> dict[str, NDArray[np.float64]]:
+        """`level` (bars): x at each close, unrounded; the price is mean + x."""
+        return {"level": self._path()[1][:, -1].copy()}
+
     def read(self) -> list[Any]:
         """Bars and instrument of the one symbol."""
         start_T, level_TK = self._path()
@@ -65,16 +66,16 @@ class OrnsteinUhlenbeck(Dataset):
         lowest = float(prices["low"].min())
         if lowest <= 0:
             raise DataError(f"data: the path falls to {lowest:g}; take a mean above {self.mean - lowest:g} or a smaller volatility")
-        ts_T = _START + (np.arange(self.bars, dtype=np.int64) + 1) * self.bar_seconds * clock.SECOND
+        ts_T = around_the_clock(self.bars, self.bar_seconds)
         bars = Bars.from_prices(self.symbol, ts_T, prices, np.full(self.bars, 1000.0), self.name)
         check(bars)
         return [(bars, Instrument(self.symbol, self.tick_size, self.contract_multiplier))]
 
     def _path(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        piece_phi = float(exp(-_LN_2 / (self.half_life * _PIECES)))
+        piece_phi = float(exp(-_LN_2 / (self.half_life * PIECES)))
         # eight pieces make exactly one bar: sigma^2 = piece^2 (1 - phi^2) / (1 - piece_phi^2)
         piece_sigma = self.volatility * np.sqrt((1 - piece_phi**2) / (1 - self.phi**2))
-        level_TK = normals(self.seed, _LANE, self.bars + 1, _PIECES)
+        level_TK = normals(self.seed, _LANE, self.bars + 1, PIECES)
         first = float(level_TK[0, 0]) * self.volatility / np.sqrt(1 - self.phi**2)
         start_T = np.empty(self.bars)
         level_TK = level_TK[1:].copy()

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from bellmark.component import component
 from bellmark.datasets.table import TableDataset
-from bellmark.errors import DataError
-
-if TYPE_CHECKING:
-    import polars
 
 
 @component
@@ -22,12 +17,3 @@ class ParquetFile(TableDataset):
     """
 
     name: ClassVar[str] = "parquet"
-
-    def table(self, path: Path) -> polars.DataFrame:
-        """The whole file."""
-        import polars as pl
-
-        try:
-            return pl.read_parquet(path, glob=False)
-        except (pl.exceptions.PolarsError, OSError) as error:
-            raise DataError(f"{path}: it cannot be read as Parquet: {str(error).strip().splitlines()[0]}") from error

@@ -1,7 +1,7 @@
 """What the readers of tables share: settings that name columns and stamps, and the way from a table to checked bars.
 
 Nothing is guessed: whether a stamp is the open or the close of its bar and in which zone it is must be said; a time that the zone has
-twice or never is an error, and so is a cell that is not a number.
+twice or never is an error, and so is a cell that is not a number. Files are read by the same code as an import reads them (`formats`).
 """
 
 from __future__ import annotations
@@ -14,17 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bellmark import clock
-from bellmark.bars import OPTIONAL, Bars, check, in_order
+from bellmark.bars import OPTIONAL, PRICES, Bars, check
 from bellmark.component import Dataset, component, setting
-from bellmark.datasets.stamps import stamps_of
-from bellmark.errors import DataError, PluginError, UsageError, did_you_mean
+from bellmark.datasets.checks import Finding, Policies, apply
+from bellmark.datasets.hours import time_of_day
+from bellmark.errors import DataError, UsageError
 from bellmark.files import reason
 from bellmark.instrument import Instrument, Session
 
 if TYPE_CHECKING:
     import polars
 
-PRICES = ("open", "high", "low", "close")
+    from bellmark.datasets.formats import Options, RowFacts
+
+_ROW_CHECKS = ("missing_price", "nonpositive_price", "price_range", "bad_volume", "missing_quote", "bad_quote", "crossed_quote")
 
 
 @component
@@ -59,6 +62,8 @@ class TableDataset(Dataset):
     funding_rate_column: str = setting("", "column of the funding rate settled in a bar (0.0001; an empty cell = none); empty = no funding")
     funding_mark_column: str = setting("", "column of the price at which funding is settled; empty, and an empty cell = the close")
     roll_price_column: str = setting("", "column of the next contract's price where a future is rolled at the close; empty = no rolls")
+    duplicates: Literal["error", "keep_first", "keep_last"] = setting("error", "rows of one stamp that disagree: refuse, or keep one")
+    bad_rows: Literal["error", "drop"] = setting("error", "rows of an impossible price, volume or quote: refuse, or leave out and say so")
     tick_size: float = setting(0.0, "smallest price step; 0 = prices have no grid", ge=0.0, unit="price")
     contract_multiplier: float = setting(1.0, "value of one price unit of one contract", gt=0.0, unit="currency")
     lot_size: float = setting(1.0, "contracts, shares or coins in one lot", gt=0.0, unit="units")
@@ -66,27 +71,27 @@ class TableDataset(Dataset):
     session: str = setting("none", "trading session: a known name, 'ZONE HH:MM-HH:MM', or none for around the clock and daily bars")
     allow_negative_prices: bool = setting(False, "whether prices at or below zero are legal")
 
-    def table(self, path: Path) -> polars.DataFrame:
-        """The file as a table; numbers may still be text."""
-        raise PluginError(f"dataset {self.name}: it has no function table")
+    def options(self) -> Options:
+        """What the settings say of the file."""
+        from bellmark.datasets.formats import Options
 
-    def number_text(self, column: polars.Expr) -> polars.Expr:
-        """Text of a number in the form that a cast takes; what is not a number is left as it is no number."""
-        return column.str.strip_chars()
+        columns = {name: getattr(self, f"{name}_column") for name in (*PRICES, "volume", "symbol", *OPTIONAL)}
+        columns |= dict.fromkeys(("price", "size", "bid_size", "ask_size"), "")
+        return Options(
+            stamp=self.stamp, zone=self.zone, symbol=None if self.symbol_column else self.symbol or None, repeated_hour=self.repeated_hour,
+            stamp_column=self.stamp_column, stamp_format=self.stamp_format or None, columns=columns, in_profile=True,
+        )  # fmt: skip
 
     def read(self) -> list[Any]:
         """Checked bars and instrument of each symbol, in the order in which the file first names them."""
         path = _file(self.path)
         session = Session.parse(self.session, "data.session")
-        frame = self.table(path)
-        if frame.height == 0:
-            raise DataError(f"{path}: the file holds no bars")
-        names = self._columns(frame, path)
-        everything = self._bars(frame, names, path)
+        clock.zone(self.zone, "data.zone")
+        frame, facts, notes = self._rows(path)
+        everything = replace(self._bars(frame, facts, path), notes=notes)
         found = []
-        for symbol, places in self._symbols(frame, names, path).items():
-            bars = in_order(_named(everything.take(places), symbol))
-            check(bars, self.allow_negative_prices)
+        for symbol, places in _symbols(frame).items():
+            bars = self._checked(replace(everything.take(places), symbol=symbol))
             instrument = Instrument(
                 symbol,
                 tick_size=self.tick_size or None,
@@ -99,129 +104,88 @@ class TableDataset(Dataset):
             found.append((bars, instrument))
         return found
 
-    def _columns(self, frame: polars.DataFrame, path: Path) -> dict[str, str]:
-        wanted = {"stamp": self.stamp_column, **{name: getattr(self, f"{name}_column") for name in PRICES}}
-        wanted |= {name: column for name in ("volume", "symbol", *OPTIONAL) if (column := getattr(self, f"{name}_column"))}
-        return {name: _found(frame.columns, column, f"{path}: data.{name}_column") for name, column in wanted.items()}
+    def _checked(self, bars: Bars) -> Bars:
+        """The bars of one symbol after the checks; what a setting left out is counted in a note."""
+        chosen: dict[str, str] = dict.fromkeys(_ROW_CHECKS, self.bad_rows) | {"duplicate_conflicting": self.duplicates}
+        if self.allow_negative_prices:
+            chosen["nonpositive_price"] = "allow"
+        bars, findings = apply(bars, Policies(chosen, option=""))
+        notes = [_left_out(one) for one in findings if one.check != "duplicate_identical" and one.action != "allowed"]
+        bars = replace(bars, notes=(*bars.notes, *notes))
+        check(bars, self.allow_negative_prices)
+        return bars
 
-    def _bars(self, frame: polars.DataFrame, names: dict[str, str], path: Path) -> Bars:
-        ts_T = self._close_stamps(frame[names["stamp"]], path)
-        columns = {name: self._numbers(frame[names[name]], path) for name in PRICES}
+    def _rows(self, path: Path) -> tuple[polars.DataFrame, RowFacts, tuple[str, ...]]:
+        """All rows of the file, what is known of them, and what the reader noted."""
+        import polars as pl
+
+        from bellmark.datasets.formats import open_rows
+
+        chunks = list(open_rows([path], self.name, self.options()))
+        frame = pl.concat([rows.frame for rows in chunks])
+        if frame.height == 0:
+            raise DataError(f"{path}: the file holds no bars")
+        return frame, chunks[0].facts, tuple(note for rows in chunks for note in rows.notes)
+
+    def _bars(self, frame: polars.DataFrame, facts: RowFacts, path: Path) -> Bars:
+        row_T = frame["row"].to_numpy()
+        columns = {name: _numbers(frame[name]) for name in PRICES}
         for name in PRICES:
             missing = np.flatnonzero(np.isnan(columns[name]))
-            if missing.size:
-                raise DataError(f"{path}: data row {missing[0] + 1} (the header not counted): {names[name]!r} is missing or NaN")
-        volume = self._numbers(frame[names["volume"]], path) if "volume" in names else np.full(frame.height, np.nan)
+            if missing.size and self.bad_rows == "error":
+                column = getattr(self, f"{name}_column")
+                raise DataError(f"{path}: data row {row_T[missing[0]]} (the header not counted): {column!r} is missing or NaN")
+        volume_T = _numbers(frame["volume"]) if "volume" in frame.columns else np.full(frame.height, np.nan)
         extras: dict[str, Any] = {
-            name: self._flags(frame[names[name]], path) if name == "halted" else self._numbers(frame[names[name]], path)
+            name: frame[name].to_numpy().astype(np.bool_) if name == "halted" else _numbers(frame[name])
             for name in OPTIONAL
-            if name in names
+            if name in frame.columns
         }
-        return replace(Bars.from_prices("", ts_T, columns, volume, str(path)), **extras)
+        bars = Bars.from_prices("", self._closes(frame["ts"].to_numpy(), facts, path), columns, volume_T, str(path))
+        return replace(bars, row_T=row_T, **extras)
 
-    def _flags(self, column: polars.Series, path: Path) -> NDArray[np.bool_]:
-        import polars as pl
-
-        if column.dtype == pl.Boolean:
-            return column.fill_null(False).to_numpy().astype(np.bool_)
-        text = column.cast(pl.String).str.strip_chars().str.to_lowercase().fill_null("")
-        on = text.is_in(["1", "1.0", "true"])
-        wrong = (~on & ~text.is_in(["", "0", "0.0", "false"])).arg_true()
-        if len(wrong):
-            row = int(wrong[0])
-            raise DataError(
-                f"{path}: data row {row + 1} (the header not counted), column {column.name!r}: expected 0, 1, true or false, "
-                f"found {column[row]!r}"
-            )
-        return on.to_numpy().astype(np.bool_)
-
-    def _numbers(self, column: polars.Series, path: Path) -> NDArray[np.float64]:
-        import polars as pl
-
-        numbers = column
-        if column.dtype == pl.String:
-            numbers = column.to_frame("x").select(self.number_text(pl.col("x")).replace("", None).alias("x"))["x"]
-            cast = numbers.cast(pl.Float64, strict=False)
-            wrong = (cast.is_null() & numbers.is_not_null()).arg_true()
-            if len(wrong):
-                row = int(wrong[0])
-                hint = "; data.decimal and data.thousands say how numbers are written" if "," in str(column[row]) else ""
-                raise DataError(
-                    f"{path}: data row {row + 1} (the header not counted), column {column.name!r}: expected a number, "
-                    f"found {column[row]!r}{hint}"
-                )
-            numbers = cast
-        elif column.dtype == pl.Null:
-            numbers = column
-        elif not column.dtype.is_numeric():
-            raise DataError(f"{path}: column {column.name!r}: expected numbers, found {column.dtype}")
-        return numbers.cast(pl.Float64).fill_null(float("nan")).to_numpy().astype(np.float64)
-
-    def _close_stamps(self, column: polars.Series, path: Path) -> NDArray[np.int64]:
-        close_time = self.close_time and _close_seconds(self.close_time)
-        found = stamps_of(column, self.stamp_format, self.zone, self.repeated_hour, str(path))
+    def _closes(self, ts_T: NDArray[np.int64], facts: RowFacts, path: Path) -> NDArray[np.int64]:
+        close_time = self.close_time and time_of_day(self.close_time, "data.close_time")
         if self.stamp == "open":
             if self.bar_seconds is None:
                 raise UsageError("data.bar_seconds: expected the length of a bar, found nothing; it is needed where data.stamp is 'open'")
-            return found.utc_T + round(self.bar_seconds * clock.SECOND)
-        if found.date_only:
-            if close_time == "":
-                raise UsageError(
-                    f"{path}: the stamps are dates alone, and data.stamp is 'close': say when a bar closes in data.close_time, such as "
-                    "16:00, or take data.stamp = 'open' with data.bar_seconds = 86400"
-                )
-            return clock.to_utc(found.local_T + int(close_time) * clock.SECOND, self.zone)[0]
-        return found.utc_T
-
-    def _symbols(self, frame: polars.DataFrame, names: dict[str, str], path: Path) -> dict[str, NDArray[np.int64]]:
-        import polars as pl
-
-        if "symbol" not in names:
-            if not self.symbol.strip() or not self.symbol.isprintable():
-                given = repr(self.symbol) if self.symbol else "nothing"
-                raise UsageError(f"data.symbol: expected a name, found {given}; name the symbol or data.symbol_column")
-            return {self.symbol: np.arange(frame.height)}
-        column = frame[names["symbol"]].cast(pl.String).str.strip_chars()
-        empty = (column.is_null() | (column == "")).arg_true()
-        if len(empty):
-            raise DataError(f"{path}: data row {int(empty[0]) + 1} (the header not counted): column {names['symbol']!r} is empty")
-        symbol_T = column.to_numpy()
-        found: dict[str, NDArray[np.int64]] = {}
-        for symbol in column.unique(maintain_order=True).to_list():
-            found[symbol] = np.flatnonzero(symbol_T == symbol)
-        return found
+            return ts_T + round(self.bar_seconds * clock.SECOND)
+        if facts.stamp != "session":
+            return ts_T
+        if close_time == "":
+            raise UsageError(
+                f"{path}: the stamps are dates alone, and data.stamp is 'close': say when a bar closes in data.close_time, such as "
+                "16:00, or take data.stamp = 'open' with data.bar_seconds = 86400"
+            )
+        midnight_T = clock.to_local(ts_T, self.zone)
+        return clock.to_utc(midnight_T + int(close_time) * clock.SECOND, self.zone)[0]
 
 
-def _named(bars: Bars, symbol: str) -> Bars:
-    return replace(bars, symbol=symbol)
+def _left_out(finding: Finding) -> str:
+    rows = f"{finding.count} row{'s' if finding.count > 1 else ''}"
+    return f"{rows} left out, check {finding.check} ({finding.action}): {', '.join(finding.places)}"
 
 
-def _close_seconds(text: str) -> int:
-    if text == "24:00":
-        return 86_400
-    try:
-        return Session("UTC", text, "00:00").open_seconds
-    except UsageError:
-        raise UsageError(f"data.close_time: expected a time as HH:MM, found {text!r}") from None
+def _numbers(column: polars.Series) -> NDArray[np.float64]:
+    return column.fill_null(float("nan")).to_numpy().astype(np.float64)
+
+
+def _symbols(frame: polars.DataFrame) -> dict[str, NDArray[np.int64]]:
+    """Places of the rows of each symbol."""
+    names = frame["symbol"].unique(maintain_order=True).to_list()
+    if len(names) == 1:
+        return {names[0]: np.arange(frame.height)}
+    symbol_T = frame["symbol"].to_numpy()
+    return {name: np.flatnonzero(symbol_T == name) for name in names}
 
 
 def _file(text: str) -> Path:
     """The file of a path as written in a profile."""
     try:
-        path = Path(text).expanduser()
+        path = Path(text) if Path(text).is_file() else Path(text).expanduser()
         if path.is_file():
             return path
         found = "a folder" if path.is_dir() else "something else" if path.exists() else "no such file"
     except (OSError, RuntimeError, ValueError) as error:  # a name too long, a home folder of nobody, a zero byte
         path, found = Path(text[:80]), str(reason(error) if isinstance(error, OSError) else error)
     raise DataError(f"data.path: {path}: {found if found == 'no such file' else 'expected a file, found ' + found}")
-
-
-def _found(columns: list[str], wanted: str, where: str) -> str:
-    if wanted in columns:
-        return wanted
-    folded = [column for column in columns if column.strip().casefold() == wanted.strip().casefold()]
-    if len(folded) == 1:
-        return folded[0]
-    shown = ", ".join(repr(column) for column in columns)
-    raise DataError(f"{where}: no column {wanted!r}{did_you_mean(wanted, columns)} (the file has: {shown})")

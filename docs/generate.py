@@ -1,4 +1,4 @@
-"""Writes the reference pages from the program itself: command line, components, profile. `--check` says which are stale.
+"""Writes the reference pages from the program itself: command line, components, profile, data formats. `--check` says which are stale.
 
 Nothing that the program can print is typed by hand; tests/docs checks that the pages are what this writes.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ import click
 from bellmark import settings
 from bellmark.cli import COMMANDS, main
 from bellmark.component import KINDS, hook_name, settings_of
+from bellmark.datasets.checks import CHECKS
+from bellmark.datasets.formats import FORMATS
 from bellmark.host import Host
 
 REFERENCE = Path(__file__).parent / "reference"
@@ -24,7 +26,7 @@ NOTE = "<!-- Written by docs/generate.py (make docs). Do not edit. -->\n"
 
 def pages() -> dict[str, str]:
     """The pages by file name."""
-    return {"command-line.md": command_line(), "components.md": components(), "profile.md": profile()}
+    return {"command-line.md": command_line(), "components.md": components(), "profile.md": profile(), "data-formats.md": data_formats()}
 
 
 def command_line() -> str:
@@ -63,6 +65,42 @@ def profile() -> str:
             kind = settings.LABELLED[section].replace("_", " ")
             parts.append(f"## [{section}.LABEL]\n\nA {kind} each; `use` names it (default: the label). `LABEL = false` takes one away.\n")
     return "\n".join(parts)
+
+
+def data_formats() -> str:
+    """Every layout that an import knows, and every check with its policies."""
+    found = list(FORMATS.values())
+    titles = ("format", "what it is", "holds", "stamp", "zone", "symbol", "source")
+    formats = [(f"`{each.name}`", each.summary, each.kinds, each.stamp, each.zone, each.symbol, each.source) for each in found]
+    details = [f"- `{each.name}`: {_cell('; '.join(filter(None, (each.columns, each.quirks, _extra(each.extra)))))}" for each in found]
+    checks = [(f"`{name}`", check.meaning, ", ".join(f"`{policy}`" for policy in check.policies)) for name, check in CHECKS.items()]
+    return "\n".join([
+        NOTE,
+        "# Data formats and checks\n",
+        "What `bellmark datasets import` reads. user = it is in no file of that layout and must be said: `--stamp`, `--tz`, `--symbol`.",
+        "Source: doc = the vendor's page, file = seen in real files, know = general knowledge; unverified says that it is not checked.\n",
+        "## Formats\n", _table(titles, formats),
+        "Columns, and what is peculiar:\n", *details, "",
+        "## Checks\n", "`--on CHECK=POLICY`; the first policy is taken unless another is asked for.\n",
+        _table(("check", "what is wrong", "policies"), checks),
+    ])  # fmt: skip
+
+
+def _extra(name: str) -> str:
+    return f'needs `pip install "bellmark[{name}]"`' if name else ""
+
+
+def _table(titles: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    def line(cells: Iterable[Any]) -> str:
+        return "| " + " | ".join(_cell(cell) for cell in cells) + " |"
+
+    titles = list(titles)
+    return "\n".join([line(titles), "|" + "---|" * len(titles), *(line(row) for row in rows)]) + "\n"
+
+
+def _cell(value: Any) -> str:
+    text = ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value or "")
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
 
 
 def _commands() -> Iterator[tuple[list[str], click.Command]]:

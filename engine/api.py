@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from bellmark.assembly import Assembly
     from bellmark.component import Metric, Strategy
+    from bellmark.datasets.importing import ImportReport
     from bellmark.results import Backtest
     from bellmark.sweeping import Sweep
 
@@ -57,13 +58,20 @@ def resolve_profile(
     sets: Sequence[str] = (),
     seed: int | None = None,
     runs: str | Path | None = None,
+    data: str | Path | None = None,
 ) -> Profile:
     """A profile by built-in name or file, with changes.
 
     `overrides` maps dotted keys to values, `sets` are texts KEY=VALUE as on the command line; `seed` and `runs` stand for [learners] seed
-    and [run] folder. A resolved Profile passes through and takes no changes.
+    and [run] folder. `data` is an imported dataset, by name or folder, in the place of the profile's own. A resolved Profile passes through
+    and takes no changes.
     """
     options = {key: (value, "argument") for key, value in (overrides or {}).items()}
+    if data is not None:
+        from bellmark.datasets.stored import find_dataset
+
+        # first of all, so that overrides of [data] lie over it
+        options = {"data.use": ("imported", "--data"), "data.path": (find_dataset(str(data)).as_posix(), "--data"), **options}
     if seed is not None:
         options["learners.seed"] = (seed, "--seed")
     if runs is not None:
@@ -83,10 +91,11 @@ def train(
     seed: int | None = None,
     name: str | None = None,
     runs: str | Path | None = None,
+    data: str | Path | None = None,
     resume: bool = False,
     progress: Progress | None = None,
 ) -> TrainedRun:
-    """Trains the learners of a profile and returns their run.
+    """Trains the learners of a profile and returns their run. `data` is an imported dataset in the place of the profile's own.
 
     Without a name the run is `PROFILE-1`, `PROFILE-2`, ...; an existing run is never overwritten. `resume` goes on with the run of that
     name (or the last one of the profile) from its newest checkpoint, to the same bits as without the stop; its profile, data and plugins
@@ -96,7 +105,7 @@ def train(
     from bellmark.assembly import assemble
     from bellmark.host import host
 
-    resolved = resolve_profile(profile, overrides=overrides, sets=sets, seed=seed, runs=runs)
+    resolved = resolve_profile(profile, overrides=overrides, sets=sets, seed=seed, runs=runs, data=data)
     folder = Path(resolved.run.folder)
     former = _run_to_resume(folder, name, resolved) if resume else None
     _refuse_taken_name(folder, name, resume)
@@ -366,6 +375,72 @@ def read_dataset(name: str, settings: Mapping[str, Any]) -> list[Any]:
     from bellmark.market_data import read_bars
 
     return list(read_bars(make(host().get("dataset", name), dict(settings), name)))
+
+
+def import_dataset(
+    files: str | Path | Sequence[str | Path],
+    *,
+    format: str = "auto",
+    name: str | None = None,
+    data_dir: str | Path = "data",
+    on: Mapping[str, str] | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+    **settings: Any,
+) -> ImportReport:
+    """Imports files of a known layout as a checked dataset under `data_dir` and returns where it lies and what was found.
+
+    `on` maps a check to a policy ({"duplicate_conflicting": "keep_last"}); DataError names file and row of what no policy allows. Further
+    settings are those of the command line: stamp, zone, symbol (a name or several), bar, resample, instrument, close_time, price, quotes,
+    adjustment, funding, actions, factors, replace; of the instrument tick_size, contract_multiplier, lot_size, currency, session; of the
+    `csv` and `parquet` layouts their columns and number marks. The same files and settings give the same bytes.
+
+    Example: `import_dataset("aapl.csv", format="yfinance", symbol="AAPL", zone="America/New_York", instrument="us_equity")`.
+    """
+    from bellmark.datasets import importing, request
+
+    paths = [files] if isinstance(files, str | Path) else list(files)
+    asked, options = request.split({"format": format, "name": name or "", "data_dir": data_dir, "on": on or {}, **settings})
+    return importing.import_files(paths, asked, options, progress)
+
+
+def make_dataset(kind: str, name: str, *, data_dir: str | Path = "data", replace: bool = False, **settings: Any) -> Path:
+    """Writes what a dataset component reads or makes (`es_regimes`, `sample`) as a dataset folder; `settings` are the component's."""
+    from importlib.metadata import version
+
+    from bellmark.datasets import library
+
+    told = {"format": f"made:{kind}", "options": dict(settings), "versions": {"bellmark": version("bellmark")}}
+    return library.write(read_dataset(kind, settings), data_dir, name, told, replace)
+
+
+def list_datasets(data_dir: str | Path = "data") -> list[dict[str, Any]]:
+    """The imported datasets of a folder: format, symbols, bars, span; `error` says why one cannot be read."""
+    from bellmark.datasets import library
+
+    return library.listing(data_dir)
+
+
+def dataset_manifest(dataset: str | Path, *, data_dir: str | Path = "data") -> dict[str, Any]:
+    """The manifest of an imported dataset, by name or folder: sources with hashes, options, spans, gaps, what was found and done."""
+    from bellmark.datasets import stored
+
+    return stored.read_manifest(stored.find_dataset(str(dataset), data_dir))
+
+
+def check_dataset(dataset: str | Path, *, data_dir: str | Path = "data") -> list[str]:
+    """What is wrong with an imported dataset, a line each: every hash and every bar is looked at again."""
+    from bellmark.datasets import library, stored
+
+    return library.check(stored.find_dataset(str(dataset), data_dir))
+
+
+def export_dataset(
+    dataset: str | Path, out: str | Path, *, symbols: Sequence[str] = (), data_dir: str | Path = "data"
+) -> Path:
+    """Writes an imported dataset as one CSV or Parquet file; stamps are closes in UTC."""
+    from bellmark.datasets import library, stored
+
+    return library.export(stored.find_dataset(str(dataset), data_dir), Path(out), symbols)
 
 
 def equity(result: Backtest) -> polars.DataFrame:

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from bellmark import clock
 from bellmark.errors import DataError
 
+PRICES = ("open", "high", "low", "close")
 RATE_ONE = 1_000_000_000  # funding rates are counted in 1e-9
 BIDS = ("bid_open", "bid_high", "bid_low", "bid")
 ASKS = ("ask_open", "ask_high", "ask_low", "ask")
 OPTIONAL = (*BIDS, *ASKS, "halted", "funding_rate", "funding_mark", "roll_price")
+SIGNALS = ("signal_open", "signal_high", "signal_low", "signal_close")
 _SHOWN = 3
 
 
@@ -26,13 +28,14 @@ class Bars:
     ts_event: int64 UTC nanoseconds of the bar's CLOSE. open, high, low, close: float64 prices. volume: float64 units, NaN where unknown
     (unknown is not zero). source: file or generator, for errors. row_T: data row of the source (from 1, the header not counted) of each
     bar, None if the bars are all its rows. duplicates: identical rows left out. instants_outside: funding instants left out (see
-    `with_funding`).
+    `with_funding`). notes: what every use of the bars should warn of.
 
     Optional columns, None where the data have none:
     bid, ask: float64 quotes at the close; bid_open, bid_high, bid_low and the same of the ask: the rest of the quote bars, all eight or
     only the two of the close. halted: bool, nothing trades in the bar. funding_rate: float64, the rate settled in the bar (a long pays a
     positive one), counted in 1e-9; NaN = no instant. funding_mark: the price it is settled at; NaN = the close, and of no meaning
     where there is no instant. roll_price: price of the next contract at this bar's close, where the position is rolled; NaN = no roll.
+    signal_open, signal_high, signal_low, signal_close: the adjusted prices that features read instead of the traded ones, all four or none.
     """
 
     symbol: str
@@ -58,6 +61,11 @@ class Bars:
     funding_mark: NDArray[np.float64] | None = None
     roll_price: NDArray[np.float64] | None = None
     instants_outside: int = 0
+    notes: tuple[str, ...] = ()
+    signal_open: NDArray[np.float64] | None = None
+    signal_high: NDArray[np.float64] | None = None
+    signal_low: NDArray[np.float64] | None = None
+    signal_close: NDArray[np.float64] | None = None
 
     @classmethod
     def from_prices(
@@ -77,7 +85,7 @@ class Bars:
     @property
     def extras(self) -> dict[str, NDArray[Any]]:
         """The optional columns that are there, by name."""
-        columns = {name: getattr(self, name) for name in OPTIONAL}
+        columns = {name: getattr(self, name) for name in (*OPTIONAL, *SIGNALS)}
         return {name: column for name, column in columns.items() if column is not None}
 
     @property
@@ -178,7 +186,13 @@ def _check_spread(bars: Bars, bid: str, ask: str) -> None:
 
 
 def _check_events(bars: Bars, allow_negative_prices: bool) -> None:
-    """Halts, funding instants and rolls."""
+    """Halts, funding instants, rolls and the prices of signals."""
+    signals = {name: column for name, column in bars.extras.items() if name in SIGNALS}
+    if signals:
+        if len(signals) != len(SIGNALS):
+            raise DataError(f"{_origin(bars)}: expected {', '.join(SIGNALS)} together, found {', '.join(signals)}")
+        for name, signal_T in signals.items():
+            _check_prices(bars, name, signal_T, allow_negative_prices)
     if bars.halted is not None:
         halted_T = np.asarray(bars.halted)
         _refuse(bars, (halted_T != 0) & (halted_T != 1), lambda t: f"halted is {halted_T[t]!s}, expected true or false")

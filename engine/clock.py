@@ -6,7 +6,7 @@ the span of an array are found once and every moment is looked up among them.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -82,6 +82,19 @@ def to_utc(local_T: NDArray[np.int64], zone_name: str) -> tuple[NDArray[np.int64
     second_T = local_T - offset_K[np.searchsorted(new_K, local_T, side="right")]
     skipped_T = np.searchsorted(old_K, local_T, side="right") > np.searchsorted(new_K, local_T, side="right")
     return first_T, second_T, skipped_T
+
+
+_FIRST_DAY = date(1970, 1, 1)
+
+
+def day_number(day: date) -> int:
+    """Days from 1970-01-01 to a date."""
+    return (day - _FIRST_DAY).days
+
+
+def day_text(days: int) -> str:
+    """The date of a number of days since 1970-01-01, as YYYY-MM-DD."""
+    return (_FIRST_DAY + timedelta(int(days))).isoformat()
 
 
 def text(ts: Any, unit: str = "s") -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bellmark import clock
-from bellmark.bars import OPTIONAL, Bars, check
+from bellmark.bars import OPTIONAL, SIGNALS, Bars, check
 from bellmark.errors import DataError
 
 _ABSENT = {name: False if name == "halted" else np.nan for name in OPTIONAL}
@@ -31,6 +31,10 @@ def splice(contracts: Sequence[Bars], rolls: Sequence[int], symbol: str = "") ->
         raise DataError(f"splice: expected {len(contracts) - 1} rolls between {len(contracts)} contracts, found {len(rolls)}")
     for bars in contracts:
         check(bars, allow_negative_prices=True)  # whether they are legal the instrument says, when the tape is compiled
+        if SIGNALS[0] in bars.extras:
+            raise DataError(
+                f"splice: {bars.symbol}: expected traded prices alone, found {SIGNALS[0]}; adjust the series after it is joined"
+            )
     parts = []
     begin = np.iinfo(np.int64).min
     for old, new, roll in zip(contracts[:-1], contracts[1:], (int(roll) for roll in rolls), strict=True):

@@ -62,9 +62,10 @@ class InternalError(BellmarkError):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The nearest known name as a half-sentence, or nothing."""
-    close = get_close_matches(name.strip().lower(), list(known), n=1, cutoff=0.6)
-    return f"; did you mean '{close[0]}'?" if close else ""
+    """The nearest known name as a half-sentence, or nothing; capitals make no difference."""
+    folded = {each.lower(): each for each in known}
+    close = get_close_matches(name.strip().lower(), folded, n=1, cutoff=0.6)
+    return f"; did you mean '{folded[close[0]]}'?" if close else ""
 
 
 def known_list(known: Iterable[str], limit: int = 24) -> str:

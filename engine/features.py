@@ -6,7 +6,8 @@ function, which the environment calls; `split` tells them apart.
 
 Available to row and scan: t, open_T high_T low_T close_T (int64 price quanta), volume_T (float64 lots, NaN where unknown), price_quantum
 (currency), the settings, and for base bars only session_fraction_T, session_bar_T and session_left_T. A function over higher bars sees
-completed ones alone: bar t of the base sees the last group or session that had ended by the close of t.
+completed ones alone: bar t of the base sees the last group or session that had ended by the close of t. Where the data have prices
+adjusted for signals (of rolls, splits, dividends), features see those, while orders are filled at the traded ones.
 """
 
 from __future__ import annotations
@@ -179,13 +180,13 @@ class _View:
 def _view(tape: Tape, s: int, timeframe: str) -> _View:
     length = int(tape.length_S[s])
     if timeframe != "bar":
-        bars = higher_bars(tape, s, timeframe)
+        bars = higher_bars(tape, s, timeframe, signals=True)
         prices = (bars.open_T, bars.high_T, bars.low_T, bars.close_T, bars.volume_T)
         none = (np.empty(0, np.float32), np.empty(0, np.int32), np.empty(0, np.int32))
         return _View((*(_own(array) for array in prices), *none), np.asarray(bars.completed_T, np.int64), has_session=False)
-    prices = (tape.open_ST, tape.high_ST, tape.low_ST, tape.close_ST, tape.volume_ST)
-    session = (tape.session_fraction_ST, tape.session_bar_ST, tape.session_left_ST)
-    return _View(tuple(_own(array[s, :length]) for array in (*prices, *session)), np.arange(length), has_session=True)
+    columns: list[NDArray[Any]] = [tape.signal_price(name) for name in ("open", "high", "low", "close")]
+    columns += [tape.volume_ST, tape.session_fraction_ST, tape.session_bar_ST, tape.session_left_ST]
+    return _View(tuple(_own(array[s, :length]) for array in columns), np.arange(length), has_session=True)
 
 
 def _own(array: NDArray[Any]) -> NDArray[Any]:

@@ -17,6 +17,7 @@ How the quantum is chosen (`with_costs`, then `resolved`):
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,7 +40,15 @@ SESSIONS: dict[str, str] = {
     "cme_regular": "America/Chicago 08:30-15:00",
     "cme_globex": "America/Chicago 17:00-16:00",
     "none": "",
+    # With the days on which they are held; where the hours come from stands in calendar.py.
+    "nyse": "America/New_York 09:30-16:00 calendar nyse",
+    "cme_equity_index": "America/Chicago 17:00-16:15 break 15:15-15:30 until 2015-09-20; 17:00-16:00 break 15:15-15:30 until 2021-06-27; "
+    "17:00-16:00 calendar cme",
+    "cme_energy_metals": "America/Chicago 17:00-16:15 until 2015-09-20; 17:00-16:00 calendar cme",
+    "cme_currency": "America/Chicago 17:00-16:00 calendar cme",
+    "fx": "America/New_York 17:00-17:00 calendar fx",
 }
+_DAY_SECONDS = 86_400
 
 
 def exact(value: float | int | str | Decimal | Fraction) -> Fraction:
@@ -48,30 +57,29 @@ def exact(value: float | int | str | Decimal | Fraction) -> Fraction:
 
 
 @dataclass(frozen=True)
-class Session:
-    """The hours of trading: zone (IANA), open and close as HH:MM of its wall clock. A close at or before the open is on the next day."""
+class Hours:
+    """Hours of a session by its wall clock, as HH:MM. A close at or before the open is on the next day.
 
-    zone: str
+    breaks: pairs of times within the hours between which nothing trades. until: date of the last session with these hours (that on which
+    it closes); empty = to this day.
+    """
+
     open: str
     close: str
+    breaks: tuple[tuple[str, str], ...] = ()
+    until: str = ""
 
     def __post_init__(self) -> None:
-        zone(self.zone, "session zone")
-        _seconds(self.open)
-        _seconds(self.close)
-
-    @classmethod
-    def parse(cls, text: str, where: str = "session") -> Session | None:
-        """A session by name (`us_equity`) or as `America/New_York 09:30-16:00`; None for `none`: around the clock or daily bars."""
-        text = SESSIONS.get(text, text)
-        if not text:
-            return None
-        name, _, hours = text.partition(" ")
-        start, _, end = hours.partition("-")
-        if not hours or not end:
-            hint = f"{did_you_mean(text, SESSIONS)}{known_list(SESSIONS)}"
-            raise UsageError(f"{where}: expected a known session or 'ZONE HH:MM-HH:MM', found {text!r}{hint}")
-        return cls(name, start, end)
+        for clock_time in (self.open, self.close, *(end for pair in self.breaks for end in pair)):
+            _seconds(clock_time)
+        last = 0
+        for start, end in self.break_seconds:
+            if not last < start < end < self.length_seconds:
+                given = ", ".join(f"{begin}-{stop}" for begin, stop in self.breaks)
+                raise UsageError(f"session: expected breaks in order of time within {self.open}-{self.close}, found {given}")
+            last = end
+        if self.until:
+            _date(self.until)
 
     @property
     def open_seconds(self) -> int:
@@ -81,10 +89,120 @@ class Session:
     @property
     def length_seconds(self) -> int:
         """Seconds from open to close by the wall clock."""
-        return (_seconds(self.close) - _seconds(self.open) - 1) % 86_400 + 1
+        return (_seconds(self.close) - _seconds(self.open) - 1) % _DAY_SECONDS + 1
+
+    @property
+    def closes_later(self) -> int:
+        """Days from the one on which the session opens to the one on which it closes: 0 or 1."""
+        return (self.open_seconds + self.length_seconds - 1) // _DAY_SECONDS
+
+    @property
+    def break_seconds(self) -> tuple[tuple[int, int], ...]:
+        """Begin and end of each break in seconds from the open."""
+        opens = self.open_seconds
+        return tuple(((_seconds(start) - opens) % _DAY_SECONDS, (_seconds(end) - opens) % _DAY_SECONDS) for start, end in self.breaks)
+
+    @property
+    def trading_seconds(self) -> int:
+        """Seconds in which there is trading: the length without the breaks."""
+        return self.length_seconds - sum(end - start for start, end in self.break_seconds)
+
+    @classmethod
+    def parse(cls, text: str, where: str) -> Hours:
+        """Hours as `17:00-16:15 break 15:15-15:30 until 2015-09-20`."""
+        words = text.split()
+        start, dash, end = words[0].partition("-") if words else ("", "", "")
+        breaks: list[tuple[str, str]] = []
+        until = ""
+        for key, value in zip(words[1::2], words[2::2], strict=False):
+            first, _, last = value.partition("-")
+            if key == "break" and last:
+                breaks.append((first, last))
+            elif key == "until" and not until:
+                until = value
+            else:
+                words = []
+        if not dash or not end or len(words) % 2 == 0:
+            raise UsageError(f"{where}: expected hours as HH:MM-HH:MM [break HH:MM-HH:MM] [until YYYY-MM-DD], found {text.strip()!r}")
+        return cls(start, end, tuple(breaks), until)
 
     def __str__(self) -> str:
-        return f"{self.zone} {self.open}-{self.close}"
+        parts = [f"{self.open}-{self.close}", *(f"break {start}-{end}" for start, end in self.breaks)]
+        return " ".join([*parts, f"until {self.until}"] if self.until else parts)
+
+
+@dataclass(frozen=True)
+class Session:
+    """The hours of trading: zone (IANA), open and close as HH:MM of its wall clock. A close at or before the open is on the next day.
+
+    breaks: pairs of HH:MM within the hours. calendar: name of the calendar that says on which days sessions are held and which close
+    early (see calendar.py); empty = nothing is known of days. earlier: the hours that held before, oldest first, each until a date; all
+    open at the same time.
+    """
+
+    zone: str
+    open: str
+    close: str
+    breaks: tuple[tuple[str, str], ...] = ()
+    calendar: str = ""
+    earlier: tuple[Hours, ...] = ()
+
+    def __post_init__(self) -> None:
+        zone(self.zone, "session zone")
+        hours = self.hours
+        for before, after in zip(hours[:-1], hours[1:], strict=True):
+            if not before.until or (after.until and after.until <= before.until):
+                raise UsageError(f"session: expected former hours with rising dates in 'until', found '{before}' before '{after}'")
+            if before.open != after.open or before.closes_later != after.closes_later:
+                raise UsageError(f"session: expected one open, and closes on one day, in all hours, found '{before}' and '{after}'")
+        if self.calendar and not (self.calendar.isprintable() and " " not in self.calendar and ";" not in self.calendar):
+            raise UsageError(f"session calendar: expected a name, found {self.calendar!r}")
+
+    @classmethod
+    def parse(cls, text: str, where: str = "session") -> Session | None:
+        """A session by name (`us_equity`, `nyse`) or as text; None for `none`: around the clock or daily bars.
+
+        The text is `ZONE HH:MM-HH:MM`, with breaks, former hours and a calendar where there are some: `America/Chicago 17:00-16:15 break
+        15:15-15:30 until 2015-09-20; 17:00-16:00 calendar cme`.
+        """
+        text = SESSIONS.get(text, text)
+        if not text:
+            return None
+        name, _, rest = text.partition(" ")
+        hours, _, calendar = rest.partition(" calendar ")
+        if "-" not in hours:
+            hint = f"{did_you_mean(text, SESSIONS)}{known_list(SESSIONS)}"
+            raise UsageError(f"{where}: expected a known session or 'ZONE HH:MM-HH:MM', found {text!r}{hint}")
+        *earlier, now = (Hours.parse(part, where) for part in hours.split(";"))
+        if now.until:
+            raise UsageError(f"{where}: expected hours without 'until' at the end, found {text!r}")
+        return cls(name, now.open, now.close, now.breaks, calendar.strip(), tuple(earlier))
+
+    @property
+    def hours(self) -> tuple[Hours, ...]:
+        """All hours, oldest first; the last are those of today."""
+        return (*self.earlier, Hours(self.open, self.close, self.breaks))
+
+    @property
+    def open_seconds(self) -> int:
+        """Seconds of the wall clock at which the session opens."""
+        return _seconds(self.open)
+
+    @property
+    def length_seconds(self) -> int:
+        """Seconds from open to close by the wall clock, as they are today."""
+        return self.hours[-1].length_seconds
+
+    @property
+    def label(self) -> str:
+        """Its name where a session with a calendar has one, else its text."""
+        text = str(self)
+        names = [name for name, known in SESSIONS.items() if known == text and self.calendar]
+        return f"{names[0]} ({self.zone} {self.hours[-1]})" if names else text
+
+    def __str__(self) -> str:
+        hours = "; ".join(str(one) for one in self.hours)
+        return f"{self.zone} {hours} calendar {self.calendar}" if self.calendar else f"{self.zone} {hours}"
 
 
 def _seconds(clock: str) -> int:
@@ -92,6 +210,13 @@ def _seconds(clock: str) -> int:
     if not (colon and hours.isdecimal() and minutes.isdecimal() and len(minutes) == 2 and int(hours) < 24 and int(minutes) < 60):
         raise UsageError(f"session: expected a time as HH:MM, found {clock!r}")
     return int(hours) * 3600 + int(minutes) * 60
+
+
+def _date(text: str) -> datetime.date:
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"session: expected a date as YYYY-MM-DD, found {text!r}") from None
 
 
 @dataclass(frozen=True)

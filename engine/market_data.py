@@ -84,7 +84,7 @@ class MarketData:
         """The session that the number of periods comes from."""
         session = self.tape.instruments[0].session
         if session is not None:
-            return str(session)
+            return session.label
         return "around the clock" if self.tape.session_bar_ST.any() else "one bar a session"
 
 

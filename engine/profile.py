@@ -36,7 +36,7 @@ class InvalidProfileError(ProfileError):
         self.problems = tuple(problems)
 
 
-_CHANGES = ("--set", "argument")  # origins of values that a command line or a call gives
+_CHANGES = ("--set", "--data", "argument")  # origins of values that a command line or a call gives
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -32,7 +32,11 @@ class InstrumentSettings(Section):
     lot_size: float | None = setting(None, "contracts, shares or coins in one lot", gt=0.0, unit="units")
     price_quantum: float | None = setting(None, "price step in which money is counted; the tick or a fraction", gt=0.0, unit="price")
     currency: str | None = setting(None, "currency of prices, fees and equity")
-    session: str | None = setting(None, "hours: us_equity, cme_regular, cme_globex, none, or as 'America/New_York 09:30-16:00'")
+    session: str | None = setting(
+        None,
+        "hours, with holidays: nyse, cme_equity_index, cme_energy_metals, cme_currency, fx; alone: us_equity, cme_regular, cme_globex; "
+        "none; or as 'America/New_York 09:30-16:00'",
+    )
     periods_per_year: float | None = setting(None, "bars in a year, for annual figures", gt=0.0, le=1e9, unit="bars")
 
     @field_validator("session")

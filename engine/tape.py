@@ -5,7 +5,7 @@ symbol has only its own bars: bar t of two symbols need not be at the same time,
 
 Sessions: with hours (instrument.session) a bar belongs to the session in whose hours it closes, and bars outside the hours are left out and
 counted; around the clock a session is a day of UTC. Data with one bar a session at most (daily bars) have no time of session: session_bar,
-session_left and session_fraction are 0.
+session_left and session_fraction are 0. What a gap is, calendar.py says: breaks, nights, weekends and holidays are none.
 
 What only some data have (quotes, halts, funding, rolls; see `EXTRA`) stands in `extra_ST`, and costs nothing where it is absent.
 """
@@ -25,12 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bellmark import bars as bars_module
-from bellmark import clock
+from bellmark import calendar, clock, holidays
 from bellmark import instrument as instrument_module
-from bellmark.bars import ASKS, BIDS, RATE_ONE, Bars, check
+from bellmark.bars import ASKS, BIDS, RATE_ONE, SIGNALS, Bars, check
 from bellmark.errors import DataError, UsageError
 from bellmark.files import cache_folder, json_line, write_atomically
-from bellmark.instrument import LARGEST_PRICE, Instrument
+from bellmark.instrument import LARGEST_PRICE, Instrument, Session
 
 SCHEMA_VERSION = 2  # 1 had no extra columns and is still read
 ON_GRID = 1e-6  # of a step of the grid: nearer than this a price snaps to it
@@ -44,7 +44,8 @@ ARRAYS: dict[str, type[np.generic]] = {
 EXTRA: dict[str, type[np.generic]] = {
     "bid_open": np.int64, "bid_high": np.int64, "bid_low": np.int64, "bid_close": np.int64, "ask_open": np.int64, "ask_high": np.int64,
     "ask_low": np.int64, "ask_close": np.int64, "halted": np.uint8, "funding_rate": np.int64, "funding_mark": np.int64,
-    "roll_price": np.int64, "rolls": np.uint8,
+    "roll_price": np.int64, "rolls": np.uint8, "signal_open": np.int64, "signal_high": np.int64, "signal_low": np.int64,
+    "signal_close": np.int64,
 }  # fmt: skip
 _QUOTES = {"bid": "bid_close", "ask": "ask_close"} | {name: name for name in BIDS[:3] + ASKS[:3]}  # name in Bars: name here
 _HASH = "bellmark bars 1"  # not the schema of the file: bars that stay the same keep their hash
@@ -67,6 +68,8 @@ class Tape:
     bid_open, bid_high, bid_low, bid_close, ask_...: quotes in quanta. halted: 1 where nothing trades in the bar. funding_rate: of the
     instant in the bar, in 1e-9, 0 without one; funding_mark: its price, in quanta (rounded to the nearest: a mark is an index, which keeps
     to no tick), 0 without one. rolls: 1 where the position is rolled at the close; roll_price: price of the next contract there, in quanta.
+    signal_open, ...: adjusted prices that features read instead of the traded ones, in the nearest quanta; the traded ones for symbols
+    without them.
     """
 
     symbols: tuple[str, ...]
@@ -97,6 +100,11 @@ class Tape:
             return close_T
         marked: NDArray[np.int64] = np.where(self.extra_ST["rolls"][s, bars] != 0, self.extra_ST["roll_price"][s, bars], close_T)
         return marked
+
+    def signal_price(self, name: str) -> NDArray[np.int64]:
+        """Open, high, low or close as features read it: adjusted where the data have adjusted prices, else as traded."""
+        price_ST: NDArray[np.int64] = self.extra_ST.get(f"signal_{name}", getattr(self, f"{name}_ST"))
+        return price_ST
 
     def symbol_index(self, symbol: int | str) -> int:
         """The row of a symbol, by name or number."""
@@ -191,7 +199,9 @@ def compile_tape(items: Sequence[tuple[Bars, Instrument]], *, cached: bool = Tru
     items = [(bars, instrument.resolved(float(bars.close[0]))) for bars, instrument in items]
     content = _content_hash(items)
     quanta = [str(instrument.quantum) for _, instrument in items]
-    beside = [[bars.symbol, bars.duplicates, bars.instants_outside] for bars, _ in items]  # on the tape, not in the hash
+    beside = [
+        [bars.symbol, bars.duplicates, bars.instants_outside, bars.notes, calendar.version(one.session)] for bars, one in items
+    ]  # on the tape, not in the hash
     key = hashlib.sha256(json_line([SCHEMA_VERSION, _code_hash(), content, quanta, beside]).encode()).hexdigest()[:32]
     path = cache_folder("tapes") / f"{key}.safetensors" if cached else None
     if path is not None and path.exists():
@@ -217,7 +227,7 @@ def _check_quotes(symbols: Sequence[Bars]) -> None:
 def _code_hash() -> str:
     """Of the sources that make a tape out of bars: a tape of other code is never served."""
     digest = hashlib.sha256()
-    for module in (bars_module, clock, instrument_module):
+    for module in (bars_module, clock, instrument_module, calendar, holidays):
         digest.update(Path(str(module.__file__)).read_bytes())
     digest.update(Path(__file__).read_bytes())
     return digest.hexdigest()
@@ -245,6 +255,8 @@ def _assemble(items: Sequence[tuple[Bars, Instrument]], content: str) -> Tape:
     compiled = [_symbol(bars, instrument) for bars, instrument in items]
     longest = max(len(arrays["ts"]) for arrays, _ in compiled)
     rows = [arrays for arrays, _ in compiled]
+    if any(SIGNALS[0] in arrays for arrays in rows):
+        rows = [{name: arrays[name.removeprefix("signal_")] for name in SIGNALS} | arrays for arrays in rows]
     padded = {f"{name}_ST": _padded(rows, name, kind, longest) for name, kind in ARRAYS.items()}
     extra = {name: _padded(rows, name, kind, longest) for name, kind in EXTRA.items() if any(name in arrays for arrays in rows)}
     notes = [note for (bars, instrument), (_, outside) in zip(items, compiled, strict=True) for note in _notes(bars, instrument, outside)]
@@ -276,20 +288,38 @@ def _padded(rows: Sequence[dict[str, NDArray[Any]]], name: str, kind: type[np.ge
 
 
 def _notes(bars: Bars, instrument: Instrument, outside: int) -> list[str]:
-    notes = []
+    notes = list(bars.notes)
     if bars.duplicates:
         notes.append(f"{bars.symbol}: {bars.duplicates} identical rows were left out")
     if outside:
         notes.append(f"{bars.symbol}: {outside} bars outside the session {instrument.session} were left out")
+    session = instrument.session
+    if session is not None and session.calendar:
+        notes += _calendar_notes(bars, session)
     if bars.instants_outside:
         notes.append(f"{bars.symbol}: {bars.instants_outside} funding instants before the first or after the last bar were left out")
     return notes
 
 
+def _calendar_notes(bars: Bars, session: Session) -> list[str]:
+    """Bars on days without a session by the calendar, which are kept, and dates that it does not know."""
+    date_T = np.unique(calendar.session_dates(np.asarray(bars.ts_event, np.int64), session))
+    closed_D = date_T[~calendar.held_on(date_T, session)]
+    notes = []
+    if closed_D.size:
+        first = str(closed_D[0].astype("datetime64[D]"))
+        days = "a day" if closed_D.size == 1 else f"{closed_D.size} days"
+        notes.append(
+            f"{bars.symbol}: there are bars on {days} that calendar {session.calendar} has no session on, first {first}; they are kept"
+        )
+    unknown = calendar.unknown_years(date_T, session)
+    return [*notes, f"{bars.symbol}: {unknown}"] if unknown else notes
+
+
 def _symbol(bars: Bars, instrument: Instrument) -> tuple[dict[str, NDArray[Any]], int]:
     ts_T = np.asarray(bars.ts_event, np.int64)
-    day_T, within_T, length = _session_days(ts_T, instrument)
-    inside_T = within_T <= length
+    day_T, within_T, length_T = calendar.session_days(ts_T, instrument.session)
+    inside_T = within_T <= length_T
     outside = int(np.count_nonzero(~inside_T))
     if outside == len(bars):
         raise DataError(
@@ -298,14 +328,15 @@ def _symbol(bars: Bars, instrument: Instrument) -> tuple[dict[str, NDArray[Any]]
         )
     if outside:
         _check_outside(bars, ~inside_T, instrument)
-        bars, ts_T, day_T, within_T = bars.take(inside_T), ts_T[inside_T], day_T[inside_T], within_T[inside_T]
+        bars, ts_T, day_T = bars.take(inside_T), ts_T[inside_T], day_T[inside_T]
+        within_T, length_T = within_T[inside_T], length_T[inside_T]
     begins_T = np.concatenate([[True], np.diff(day_T) > 0])
     session_T = np.cumsum(begins_T) - 1
     first_S = np.flatnonzero(begins_T)
     end_S = np.append(first_S[1:], len(ts_T))
     t = np.arange(len(ts_T))
     daily = bool(np.all(end_S - first_S == 1))
-    fraction_T = np.zeros(len(ts_T), np.float32) if daily else np.minimum((within_T / length).astype(np.float32), _BEFORE_ONE)
+    fraction_T = np.zeros(len(ts_T), np.float32) if daily else np.minimum((within_T / length_T).astype(np.float32), _BEFORE_ONE)
     arrays = {name: _quanta(bars, name, price_T, instrument) for name, price_T in bars.prices.items()}
     instrument.check_range(float(max(np.abs(bars.high).max(), np.abs(bars.low).max())))
     return {
@@ -316,7 +347,7 @@ def _symbol(bars: Bars, instrument: Instrument) -> tuple[dict[str, NDArray[Any]]
         "session_bar": t - first_S[session_T],
         "session_left": end_S[session_T] - 1 - t,
         "session_fraction": fraction_T,
-        "gap": np.zeros(len(ts_T), np.uint8) if daily else _gaps(ts_T, session_T, instrument),
+        "gap": _gaps(ts_T, session_T, daily, instrument),
         **(_extras(bars, instrument) if bars.extras else {}),
     }, outside
 
@@ -353,20 +384,11 @@ def _extras(bars: Bars, instrument: Instrument) -> dict[str, NDArray[Any]]:
             largest = max(largest, float(np.abs(bars.roll_price[rolls]).max()))
         flag_T[rolls] = 1
         arrays |= {"roll_price": price_T, "rolls": flag_T}
+    signals = {name: price_T for name, price_T in bars.extras.items() if name in SIGNALS}
+    arrays |= {name: _rounded(price_T, instrument) for name, price_T in signals.items()}  # no money is counted in them
+    largest = max([largest, *(float(np.abs(price_T).max()) for price_T in signals.values())])
     instrument.check_range(largest)
     return arrays
-
-
-def _session_days(ts_T: NDArray[np.int64], instrument: Instrument) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Day on which each bar's session opened, nanoseconds from that open to the bar's close (above 0), and the session's length."""
-    session = instrument.session
-    if session is None:
-        since_T, length = ts_T - 1, clock.DAY
-    else:
-        since_T = clock.to_local(ts_T, session.zone) - session.open_seconds * clock.SECOND - 1
-        length = session.length_seconds * clock.SECOND
-    day_T = since_T // clock.DAY  # a bar that closes as the session opens belongs to the one before
-    return day_T, since_T - day_T * clock.DAY + 1, length
 
 
 def _bar_length(ts_T: NDArray[np.int64], session_T: NDArray[np.int64]) -> int:
@@ -377,11 +399,11 @@ def _bar_length(ts_T: NDArray[np.int64], session_T: NDArray[np.int64]) -> int:
     return int(steps[np.argmax(counts)]) if steps.size else 0
 
 
-def _gaps(ts_T: NDArray[np.int64], session_T: NDArray[np.int64], instrument: Instrument) -> NDArray[np.uint8]:
-    late_T = np.diff(ts_T) * 2 > _bar_length(ts_T, session_T) * 3
-    if instrument.session is not None:
-        late_T &= np.diff(session_T) == 0
-    return np.concatenate([[0], late_T.astype(np.uint8)]).astype(np.uint8)
+def _gaps(ts_T: NDArray[np.int64], session_T: NDArray[np.int64], daily: bool, instrument: Instrument) -> NDArray[np.uint8]:
+    gap_T = np.zeros(len(ts_T), np.uint8)
+    if not daily or (instrument.session is not None and instrument.session.calendar):  # else nothing says which days are held
+        gap_T[1:] = calendar.missing_bars(ts_T[:-1], ts_T[1:], _bar_length(ts_T, session_T), instrument.session) > 0
+    return gap_T
 
 
 def _quanta(bars: Bars, name: str, given_T: NDArray[np.float64], instrument: Instrument) -> NDArray[np.int64]:
@@ -429,23 +451,23 @@ def _check_largest(price_T: NDArray[np.float64], instrument: Instrument) -> None
 
 
 def _periods_per_year(arrays: dict[str, NDArray[Any]], instrument: Instrument) -> float:
-    """Bars in a year from the calendar: sessions a year times bars a session.
+    """Bars in a year: sessions a year times bars a session.
 
-    Sessions a year: 252 where no session lies on a weekend, else 365. Bars a session: the session's length over the commonest distance
-    of bars. Daily bars: 252 or 365; bars further apart than 4 days: a year over their commonest distance (weekly 52, monthly 12).
+    Sessions a year: as the session's calendar says; without one 252 where no session lies on a weekend, else 365. Bars a session: its
+    trading time by the hours of the last bar, over the commonest distance of bars. Daily bars: the sessions; bars further apart than 4
+    days: a year over their commonest distance (weekly 52, monthly 12).
     """
-    ts_T, session_T = arrays["ts"], arrays["session"]
+    ts_T, session_T, session = arrays["ts"], arrays["session"], instrument.session
     step = _bar_length(ts_T, session_T) / clock.SECOND
     if step > 4 * 86_400:
         return float(round(_YEAR_SECONDS / step))
-    # The session's day is the one on which it is to close; 1970-01-01 was a Thursday.
-    opened_T, _, length = _session_days(ts_T[arrays["session_left"] == 0], instrument)
-    opens = 0 if instrument.session is None else instrument.session.open_seconds * clock.SECOND
-    weekday_T = (opened_T + (opens + length - 1) // clock.DAY + 3) % 7
-    sessions = 365.0 if np.mean(weekday_T >= 5) > 0.02 else 252.0
+    date_T = calendar.session_dates(ts_T[arrays["session_left"] == 0], session)
+    weekday_T = (date_T + 3) % 7  # 1970-01-01 was a Thursday
+    known = None if session is None else calendar.sessions_per_year(session)
+    sessions = known or (365.0 if np.mean(weekday_T >= 5) > 0.02 else 252.0)
     if int(arrays["session_bar"].max()) == 0 or step <= 0:
         return sessions
-    seconds = 86_400 if instrument.session is None else instrument.session.length_seconds
+    seconds = 86_400 if session is None else calendar.trading_seconds_on(int(date_T[-1]), session)
     return sessions * max(1.0, float(round(seconds / step)))
 
 
@@ -472,12 +494,13 @@ class HigherBars(NamedTuple):
     completed_T: NDArray[np.int32]
 
 
-def higher_bars(tape: Tape, symbol: int | str, every: int | str) -> HigherBars:
+def higher_bars(tape: Tape, symbol: int | str, every: int | str, signals: bool = False) -> HigherBars:
     """Bars of `every` base bars ("5" and 5 are the same), or of a "session", made of completed groups only.
 
     Groups start anew with each session where sessions have more than one bar, and run through otherwise. A group is complete at the
     close of its last base bar: the `every`th, or the session's last (when a session ends is taken as known; data that stop inside one
-    end it). Prices at bar t therefore depend on bars up to t alone. Volume is NaN where that of any part is.
+    end it). Prices at bar t therefore depend on bars up to t alone. Volume is NaN where that of any part is. `signals`: of the prices that
+    features read (Tape.signal_price).
     """
     s = tape.symbol_index(symbol)
     length = int(tape.length_S[s])
@@ -497,13 +520,14 @@ def higher_bars(tape: Tape, symbol: int | str, every: int | str) -> HigherBars:
         none = np.zeros(0, np.int64)
         return HigherBars(none, none, none, none, np.zeros(0), completed_T)
     until = int(last_H[-1]) + 1
-    row = {name: getattr(tape, f"{name}_ST")[s, :until] for name in ("open", "high", "low", "close", "volume")}
+    names = ("open", "high", "low", "close")
+    row = {name: (tape.signal_price(name) if signals else getattr(tape, f"{name}_ST"))[s, :until] for name in names}
     return HigherBars(
         row["open"][first_H],
         np.maximum.reduceat(row["high"], first_H),
         np.minimum.reduceat(row["low"], first_H),
         row["close"][last_H],
-        np.add.reduceat(row["volume"], first_H),
+        np.add.reduceat(tape.volume_ST[s, :until], first_H),
         completed_T,
     )
 
@@ -536,7 +560,7 @@ def _describe(tape: Tape, s: int) -> dict[str, Any]:
     extra = {name: array_ST[s, :n] for name, array_ST in tape.extra_ST.items()}
     none_T = np.zeros(n, np.int64)
     instants_T = (extra.get("funding_rate", none_T) != 0) | (extra.get("funding_mark", none_T) != 0)  # a rate may be 0, a mark hardly
-    missing = sum(round(int(ts_T[t] - ts_T[t - 1]) / step) - 1 for t in gap)
+    missing = int(calendar.missing_bars(ts_T[gap - 1], ts_T[gap], step, tape.instruments[s].session).sum())
     return {
         "symbol": tape.symbols[s],
         "bars": n,

@@ -153,8 +153,9 @@ def cut(tape: Tape, begin: int, end: int) -> Tape:
 
 
 def with_future_noise(tape: Tape, bar: int, *, seed: int = 0) -> Tape:
-    """The tape with other prices, volumes, quotes and halts in every bar after `bar`, and other funding and roll prices where it has some.
+    """The tape with other prices (of signals too), volumes, quotes and halts in every bar after `bar`.
 
+    Where it has funding and rolls, those are others too.
     Stamps, sessions, and which bars have a funding instant or a roll, which a calendar knows, stay.
     """
     symbols, longest = tape.close_ST.shape
@@ -181,6 +182,7 @@ def _noisy_extra(tape: Tape, bar: int, price: dict[str, NDArray[Any]], seed: int
         "funding_rate": random.integers(1, 1_000_000, shape) * random.choice([-1, 1], shape),
         "funding_mark": near_ST,
         "roll_price": near_ST + 50,
+        **{f"signal_{part}": price[part][:, bar + 1 :] for part in _PRICES},
     }
     extra = {name: array_ST.copy() for name, array_ST in tape.extra_ST.items()}
     later = {name: array_ST[:, bar + 1 :] for name, array_ST in extra.items()}

@@ -20,7 +20,7 @@ LAYERS = (
     "component hookspecs",
     "host settings profile_layers profile",
     "codegen backend buffers stages control doctor elementary math rng clock",
-    "instrument bars contracts tape trials splits",
+    "calendar holidays instrument instruments bars contracts tape trials splits",
     "datasets",
     "actions market features ledger lane_fields lane_layout lane_text lane_blocks lane_steps lane_runs lane testing_market",
     "environment results market_data",
@@ -174,7 +174,7 @@ def test_an_unknown_name_of_the_package_is_an_attribute_error():
 
 def test_extras_of_the_design_are_declared():
     extras = PROJECT["project"]["optional-dependencies"]
-    assert {"cuda", "demo", "databento", "search", "cluster", "interop", "trackers", "test", "docs"} <= set(extras)
+    assert {"cuda", "demo", "databento", "calendars", "search", "cluster", "interop", "trackers", "test", "docs"} <= set(extras)
     assert all("sys_platform != 'darwin'" in requirement for requirement in extras["cuda"])
 
 

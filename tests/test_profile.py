@@ -132,7 +132,7 @@ def test_given_case_of_wrong_types(shared, small_host):
         ('[rewards."a b"]\nuse = "log_equity"\n', '13: rewards: expected a label of letters, digits and _, found "a b"'),
         ("[action]\nurgencies = ['fast']\n", "14: action.urgencies: expected list of str, found list ['fast'] (no 'fast' (have:"),
         ("[action]\norder_types = ['limitt']\n", "14: action.order_types: expected list of str, found list ['limitt'] (no 'limitt'; did"),
-        ("[instrument]\nsession = 'nyse'\n", "14: instrument.session: expected a known session or 'ZONE HH:MM-HH:MM', found 'nyse'"),
+        ("[instrument]\nsession = 'tokyo'\n", "14: instrument.session: expected a known session or 'ZONE HH:MM-HH:MM', found 'tokyo'"),
         ("[market]\nlimit_offset_ticks = [1.0]\n",
          "14: market.limit_offset_ticks: expected three numbers: patient, normal, aggressive, found list [1.0]"),
         ("[run]\nfolder = ''\n", "14: run.folder: expected str, found str ''"),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 from bellmark import clock
-from bellmark.bars import ASKS, BIDS, Bars, check, in_order, with_funding
+from bellmark.bars import ASKS, BIDS, SIGNALS, Bars, check, in_order, with_funding
 from bellmark.component import make
 from bellmark.errors import DataError, UsageError
 from bellmark.features import assemble
@@ -317,6 +317,7 @@ def with_extras(bars, full=True):
         for name in BIDS[:3] + ASKS[:3]:
             side, part = name.split("_")
             quotes[name] = getattr(bars, part) + (0.25 if side == "ask" else -0.25)
+        quotes |= {name: getattr(bars, name.removeprefix("signal_")) / 2 for name in SIGNALS}
     t = np.arange(n)
     return replace(
         bars,
@@ -343,6 +344,8 @@ def test_extra_columns_are_quanta_flags_and_whole_rates():
     assert extra["funding_rate"] == [100_000, 0, -21_370]
     assert extra["funding_mark"] == [802, 0, 798]  # 100.3 is no multiple of the tick: the nearest eighth; the close where none is given
     assert (extra["rolls"], extra["roll_price"]) == ([0, 0, 1], [0, 0, 834])
+    assert extra["signal_close"] == [400, 401, 399]
+    assert tape.signal_price("close") is tape.extra_ST["signal_close"]
     for name, kind in EXTRA.items():
         assert tape.extra_ST[name].dtype == kind and tape.extra_ST[name].shape == (1, 3) and tape.extra_ST[name].flags.c_contiguous
 
@@ -356,7 +359,7 @@ def test_a_tape_holds_only_the_extra_columns_that_the_bars_have():
 
 def test_symbols_without_a_column_have_zeros_and_quotes_are_for_all_or_none():
     a, b = replace(three(), symbol="A"), replace(with_extras(make_bars(minutes("2024-03-04", "14:31", 4))), symbol="B")
-    plain = {name: None for name in BIDS + ASKS}
+    plain = {name: None for name in BIDS + ASKS + SIGNALS}
     tape = compile_tape([(a, Instrument("A", 0.25)), (replace(b, **plain), Instrument("B", 0.25))], cached=False)
     assert list(tape.extra_ST) == ["halted", "funding_rate", "funding_mark", "roll_price", "rolls"]
     for array_ST in tape.extra_ST.values():
@@ -370,6 +373,19 @@ def test_symbols_without_a_column_have_zeros_and_quotes_are_for_all_or_none():
         DataError, match="found bid, ask for A and bid_open, bid_high, bid_low, bid, ask_open, ask_high, ask_low, ask for B"
     ):
         compile_tape([(closing, Instrument("A", 0.25)), (b, Instrument("B", 0.25))], cached=False)
+
+
+def test_features_of_a_symbol_without_signal_prices_read_the_traded_ones():
+    halves = {name: getattr(three(), name.removeprefix("signal_")) / 2 for name in SIGNALS}
+    a, b = replace(three(), symbol="A"), replace(three(), symbol="B", **halves)
+    tape = compile_tape([(a, Instrument("A", 0.25)), (b, Instrument("B", 0.25))], cached=False)
+    assert list(tape.extra_ST) == list(SIGNALS)
+    assert np.array_equal(tape.signal_price("close")[0], tape.close_ST[0])
+    assert (tape.signal_price("close")[1] * 2).tolist() == tape.close_ST[1].tolist()
+    assert higher_bars(tape, "B", "session", signals=True).close_T.tolist() == [tape.close_ST[1, 2] // 2]
+    assert higher_bars(tape, "B", "session").close_T.tolist() == [tape.close_ST[1, 2]]
+    with pytest.raises(DataError, match="expected signal_open, signal_high, signal_low, signal_close together, found signal_open"):
+        compile_tape([(replace(three(), signal_open=three().open), ES)], cached=False)
 
 
 @pytest.mark.parametrize("name", ["bid", "ask_high", "roll_price"])
@@ -422,7 +438,7 @@ def test_hash_sees_every_extra_column_and_stays_what_it_was_without():
         else:
             changed = {name: other}
         hashes.add(compile_tape([(replace(bars, **changed), ES)], cached=False).content_hash)
-    assert len(hashes) == 2 + 2 + 4  # the four columns of a side move together
+    assert len(hashes) == 2 + 2 + 4 + 4  # the four columns of a side move together
     # of the bars before there were extra columns: trials and runs that name it still find their data
     bars = Bars("X", np.arange(1, 4) * clock.DAY, *(np.array([1.0, 2.0, 3.0]),) * 4, np.array([5.0, NAN, 0.0]))
     found = compile_tape([(bars, Instrument("X", 0.5, 2.0))], cached=False).content_hash

@@ -12,6 +12,7 @@ T = np.arange(COUNT)
 CLOSE = 1000 + T
 EVENTS = {"halted": T % 20 == 7, "funding_rate": np.where(T % 8 == 3, 1000 + T, 0), "roll_price": np.where(T % 15 == 5, 1100, 0)}
 QUOTES = {f"{side}_{part}": CLOSE + (1 if side == "ask" else -1) for side in ("bid", "ask") for part in ("open", "high", "low", "close")}
+QUOTES |= {f"signal_{part}": CLOSE // 2 for part in ("open", "high", "low", "close")}
 
 
 def full(**more):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bellmark.cli import Command
-from bellmark.cli.output import json_option, plugins_option, print_json, runs_option, say
+from bellmark.cli.output import data_option, json_option, plugins_option, print_json, runs_option, say
 from bellmark.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 @click.argument("subject", metavar="RUN|STRATEGY")
 @click.option("--profile", help="Data and market for a rule strategy: a built-in name or a TOML file.")
 @click.option("--set", "sets", metavar="KEY=VALUE", multiple=True, help="Change one value of the profile. Repeatable.")
+@data_option
 @click.option("--split", metavar="PART", help="Part of the data: train, validation or test (default: test; with --sweep train).")
 @click.option("--trades", is_flag=True, help="Print the round trips, and write fills, trades and rejections as JSON lines.")
 @click.option("--decisions", is_flag=True, help="Write every decision, its order, fills and rejections as JSON lines.")
@@ -46,14 +47,15 @@ def command(
     Examples:
         bellmark backtest demo-1
         bellmark backtest demo-1 --decisions --on 2011-10-14
+        bellmark backtest buy_and_hold --profile quickstart --data data/es
         bellmark backtest sma_cross --profile demo --set baselines.sma_cross.slow=200 --trades
         bellmark backtest sma_cross --profile demo --sweep fast=5:50:5 --sweep slow=20:200:20 --rank sharpe_ratio
     """
     from bellmark import api
     from bellmark.cli import ledger_output
 
-    _check_together(options)
-    resolved = None if profile is None else api.resolve_profile(profile, sets=sets, runs=runs)
+    _check_together(options, profile)
+    resolved = None if profile is None else api.resolve_profile(profile, sets=sets, runs=runs, data=options["data"])
     given: dict[str, Any] = {"sets": sets, "runs": runs} if resolved is None else {"profile": resolved}
     wanted = ledger_output.wanted_decisions(options["on"]) if options["on"] else None
     proofs = api.prove(subject, **given) if options["prove"] else []
@@ -69,7 +71,9 @@ def command(
     _show(described, run, split, more, options, as_json)
 
 
-def _check_together(options: Mapping[str, Any]) -> None:
+def _check_together(options: Mapping[str, Any], profile: str | None) -> None:
+    if options["data"] and profile is None:
+        raise UsageError("--data: it goes with a rule strategy and --profile; a run is backtested on the data that it was trained with")
     if options["on"] and not options["decisions"]:
         raise UsageError("--on: it says which decisions to print; give --decisions too")
     for name in ("rank", "top"):

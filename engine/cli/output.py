@@ -18,6 +18,9 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print the re
 runs_option = click.option("--runs", metavar="DIR", help="Folder of the runs (default: [run] folder of the profile, `runs`).")
 
 
+data_option = click.option("--data", metavar="NAME|DIR", help="An imported dataset in the place of the profile's own data.")
+
+
 def _use_plugins(ctx: click.Context, option: click.Parameter, value: str | None) -> None:
     if value is not None:
         os.environ["BELLMARK_PLUGINS"] = value  # the host reads it, here and in processes that this one starts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from bellmark.cli import Group
-from bellmark.cli.output import json_option, plugins_option, print_json, print_table, profile_options
+from bellmark.cli.output import data_option, json_option, plugins_option, print_json, print_table, profile_options
 
 
 @click.group(cls=Group)
@@ -39,9 +39,10 @@ def list_profiles(as_json: bool) -> None:
 @command.command()
 @click.argument("profile")
 @profile_options
+@data_option
 @plugins_option
 @json_option
-def show(profile: str, sets: tuple[str, ...], seed: int | None, as_json: bool) -> None:
+def show(profile: str, sets: tuple[str, ...], seed: int | None, data: str | None, as_json: bool) -> None:
     """Print every value of a profile and where it comes from.
 
     \b
@@ -51,7 +52,7 @@ def show(profile: str, sets: tuple[str, ...], seed: int | None, as_json: bool) -
     from bellmark.api import resolve_profile
     from bellmark.describe import describe_profile
 
-    resolved = resolve_profile(profile, sets=sets, seed=seed)
+    resolved = resolve_profile(profile, sets=sets, seed=seed, data=data)
     if as_json:
         print_json(describe_profile(resolved))
     else:

@@ -1,13 +1,10 @@
 """`train`, `backtest`, `report`, `runs`, `datasets` and `demo` as a user types them: tables, JSON, files and messages."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[2]
 SMALL = ("--set", "trainer.epochs=1", "--set", "trainer.updates_per_epoch=20", "--set", "learners.count=2")
 NOTHING = '''
 from typing import ClassVar
@@ -122,15 +119,3 @@ def test_demo_goes_all_the_way_and_says_where_the_report_is(bellmark):
     assert "buy_and_hold" in result.out and "html: runs/demo-1/report.html" in result.out
     assert "On the unseen test part" in result.out
     assert "(seed 3)" in result.out and "(seed 4)" in result.out
-
-
-@pytest.mark.slow
-def test_es_minute_bars_train_and_backtest(shared, bellmark, tmp_path):
-    script = [sys.executable, "-P", str(ROOT / "examples" / "es_minute_bars.py"), str(shared / "data" / "01_es_minute_lean")]
-    made = subprocess.run(script, capture_output=True, text=True, cwd=tmp_path, check=True)
-    assert made.stdout == "es_minute.csv: 16673 bars, 2013-10-06T22:01:00Z to 2013-12-20T14:30:00Z\n"
-    trained = bellmark("train", "es_minute", *SMALL)
-    assert trained.code == 0, trained.err
-    tested = bellmark("backtest", "es_minute-1", "--json")
-    assert tested.code == 0, tested.err
-    assert {account["name"] for account in tested.json["accounts"]} >= {"policy", "buy_and_hold", "flat", "sma_cross", "random"}

@@ -42,8 +42,9 @@ def test_example_is_a_command_line(line):
     context = command.make_context(" ".join(words), list(arguments))
     for text in context.params.get("sets") or ():
         key = text.partition("=")[0]
-        if words[:2] == ["datasets", "show"]:
-            assert key in {info.name for info in settings_of(Host().load().entry("dataset", context.params["name"]).cls)}
+        if words[:2] in (["datasets", "show"], ["datasets", "make"]):
+            name = context.params.get("name") or context.params["kind"]
+            assert key in {info.name for info in settings_of(Host().load().entry("dataset", name).cls)}
         else:
             resolve_profile("demo", sets=[text])
 

@@ -1,5 +1,7 @@
 """CSV files: what people hold, and every way in which it can be wrong."""
 
+import gzip
+
 import numpy as np
 import pytest
 
@@ -92,7 +94,7 @@ def test_identical_duplicate_is_kept_once_and_conflicting_one_refused(read):
     [
         ("100,102,100,101,12", "100,102,100,,12", "data row 2 .*'close' is missing"),
         ("100,102,100,101,12", "100,102,100,NaN,12", "data row 2 .*'close' is missing or NaN"),
-        ("100,102,100,101,12", "100,inf,100,101,12", "data row 2 .*high is infinite"),
+        ("100,102,100,101,12", "100,inf,100,101,12", "data row 2 .*high is missing or no number"),
         ("100,102,100,101,12", "100,99,100,100,12", "data row 2 .*high 99 is below low 100"),
         ("100,102,100,101,12", "0,0,0,0,0", "data row 2 .*open is 0; prices must be above 0"),
         ("100,102,100,101,12", "100,102,100,101,-1", "data row 2 .*volume is -1"),
@@ -346,7 +348,7 @@ def test_optional_columns_are_written_as_the_other_numbers_are(read):
     ("cells", "names", "message"),
     [
         ({"bid": ("99", "x", "99"), "ask": ("101",) * 3}, ("bid", "ask"), "data row 2 .*column 'bid': expected a number, found 'x'"),
-        ({"bid": ("99", "", "99"), "ask": ("103",) * 3}, ("bid", "ask"), "X: data row 2 .*: bid is missing or not a number"),
+        ({"bid": ("99", "", "99"), "ask": ("103",) * 3}, ("bid", "ask"), "X: data row 2 .*: bid is missing or no number"),
         ({"bid": ("99", "99", "99"), "ask": ("103", "103", "98")}, ("bid", "ask"), "X: data row 3 .*: ask 98 is below bid 99"),
         ({"bid": ("99",) * 3}, ("bid",), "X: expected quotes as bid and ask at the close alone, or .*, found bid$"),
         ({"halted": ("0", "1", "maybe")}, ("halted",), "data row 3 .*column 'halted': expected 0, 1, true or false, found 'maybe'"),
@@ -376,3 +378,34 @@ def test_each_symbol_of_a_file_has_its_own_optional_columns(read):
     lines += [f"2024-03-04T14:3{t}:00Z,1,1,1,1,5,{who},{int(who == 'A' and t == 1)}" for t in range(2) for who in "BA"]
     found = read("\n".join(lines), symbol=None, symbol_column="who", halted_column="halt")
     assert [bars.halted.tolist() for bars, _ in found] == [[False, False], [False, True]]
+
+
+CONFLICT = "2024-03-04T14:31:00Z,100,102,100,101,12\n"
+
+
+@pytest.mark.parametrize(("duplicates", "close"), [("keep_first", 101.0), ("keep_last", 101.5)])
+def test_rows_of_one_stamp_that_disagree_are_kept_by_choice_and_noted(read, duplicates, close):
+    ((bars, _),) = read(GOOD.replace(CONFLICT, CONFLICT + CONFLICT.replace(",101,12", ",101.5,12")), duplicates=duplicates)
+    assert len(bars) == 3 and bars.close[1] == close
+    assert len(bars.notes) == 1 and bars.notes[0].startswith("1 row left out, check duplicate_conflicting")
+
+
+@pytest.mark.parametrize("bad", ["100,102,100,,12", "100,102,100,NaN,12", "0,0,0,0,0", "100,99,100,100,12", "100,102,100,101,-1"])
+def test_bad_rows_are_left_out_by_choice_and_noted(read, bad):
+    text = GOOD.replace("100,102,100,101,12", bad)
+    with pytest.raises(DataError, match="data row 2 "):
+        read(text)
+    ((bars, _),) = read(text, bad_rows="drop")
+    assert bars.row_T.tolist() == [1, 3] and len(bars.notes) == 1 and "1 row left out" in bars.notes[0]
+    with pytest.raises(DataError, match="expected a number, found 'x'"):  # a cell that cannot be read is no row of bad data
+        read(text.replace("102,9", "x,9"), bad_rows="drop")
+
+
+def test_compressed_file_is_read_as_it_is(read):
+    ((bars, _),) = read(gzip.compress(GOOD.encode()))
+    assert len(bars) == 3 and bars.duplicates == 0
+
+
+def test_last_line_without_a_line_end_is_noted(read):
+    (bars, _), = read(GOOD.rstrip("\n"))
+    assert len(bars.notes) == 1 and "the last line has no line end" in bars.notes[0] and read(GOOD)[0][0].notes == ()

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from moment_cases import within
 
 from bellmark.component import make
 from bellmark.datasets.es_regimes import REGIMES, EsRegimes
@@ -48,6 +49,23 @@ def test_volatility_clusters_by_regime(year):
     """Half an hour's deviation says something of the next half hour's: it would not without regimes."""
     middle = np.log(inside(year)[:, 29:359].reshape(-1, 11, 30).std(axis=2))
     assert np.corrcoef(middle[:, :-1].ravel(), middle[:, 1:].ravel())[0, 1] > 0.3
+
+
+def test_truth_is_the_regime_of_each_minute():
+    """Its share of time is chance times length, and it is what moves the bars: turbulent minutes move most, rising ones up."""
+    dataset = market(sessions=250, trend=0.1)
+    truth, bars = dataset.truth(), dataset.read()[0][0]
+    assert np.array_equal(bars.close, np.rint(truth["close"] * 4) / 4)
+    inside_T = np.arange(len(bars)) % 390 != 0
+    change_T = np.diff(bars.close, prepend=bars.close[0])
+    moves = [change_T[inside_T & (truth["regime"] == k)] for k in range(len(REGIMES))]
+    weight = np.array([length * chance for *_, length, chance in REGIMES])
+    for k, share in enumerate(weight / weight.sum()):
+        # visits come as a Poisson number does and last exponentially: their total has a relative variance of at most 2 / visits
+        visits = len(bars) * share / REGIMES[k][3]
+        within(np.mean(truth["regime"] == k), share, share * np.sqrt(2 / visits))
+    assert max(np.std(each) for each in moves) == np.std(moves[3])
+    assert moves[1].mean() > 0 > moves[2].mean()
 
 
 def test_chances_of_regimes_add_up_to_one():

@@ -31,6 +31,7 @@ def test_path_has_the_correlation_and_deviation_that_it_says():
 
 def test_bars_open_at_the_close_before_and_hold_their_path():
     ((bars, _),) = market(bars=2000).read()
+    assert np.array_equal(bars.close, np.rint((market(bars=2000).truth()["level"] + 100.0) * 100) * 0.01)
     assert np.array_equal(bars.open[1:], bars.close[:-1])
     assert np.all(bars.high >= np.maximum(bars.open, bars.close)) and np.all(bars.low <= np.minimum(bars.open, bars.close))
     assert np.mean(bars.high > np.maximum(bars.open, bars.close)) > 0.5
@@ -151,5 +152,5 @@ def test_band_of_an_absurd_cost_is_refused():
 
 
 def test_a_path_that_runs_out_of_the_clock_is_refused_and_does_not_wrap_around():
-    with pytest.raises(DataError, match="does not come after"):
+    with pytest.raises(UsageError, match="120000 bars of 86400 s from 2020 on end after the year 2262"):
         compile_tape(market(bars=120_000, bar_seconds=86_400).read(), cached=False)

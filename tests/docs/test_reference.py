@@ -16,7 +16,7 @@ def generator():
     return module
 
 
-@pytest.mark.parametrize("name", ["command-line.md", "components.md", "profile.md"])
+@pytest.mark.parametrize("name", ["command-line.md", "components.md", "profile.md", "data-formats.md"])
 def test_reference_page_is_fresh(name):
     path = ROOT / "docs" / "reference" / name
     assert path.read_text(encoding="utf-8") == generator().pages()[name], "run: python docs/generate.py"
@@ -31,7 +31,10 @@ def test_layout_names_every_module_and_none_that_is_gone():
     assert sorted(modules - named) == []
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/index.md", "docs/layout.md", "docs/your-own-bars.md"])
+PAGES = ["README.md", "CONTRIBUTING.md", *(f"docs/{name}.md" for name in ("index", "layout", "data", "your-own-bars", "synthetic-markets"))]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_links_to_files_of_the_repository_lead_somewhere(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     targets = [target for target in re.findall(r"\]\(([^)#]+)", text) if "://" not in target]

@@ -32,11 +32,13 @@ def minutes():
 
 
 @pytest.mark.slow
-def test_both_profiles_train_as_they_stand(tmp_path, monkeypatch):
-    assert set(PROFILES) == {"daily.toml", "minute.toml"}
+def test_profiles_train_as_they_stand(tmp_path, monkeypatch):
+    assert set(PROFILES) == {"imported.toml", "daily.toml", "minute.toml"}
     monkeypatch.chdir(tmp_path)
     write_bars(tmp_path / "daily.csv", "Date,Open,High,Low,Close,Volume", weekdays(900))
     write_bars(tmp_path / "minute.csv", "time,open,high,low,close,volume", minutes())
+    how = {"symbol": "XYZ", "stamp_column": "Date", "stamp": "close", "zone": "America/New_York", "close_time": "16:00"}
+    bellmark.import_dataset("daily.csv", format="csv", name="xyz", tick_size=0.01, **how)
     for name, text in PROFILES.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
         run = bellmark.train(name, overrides=SHORT)
