@@ -329,6 +329,11 @@ def nearest(value):
     return int(value + 0.5) if value >= 0.0 else -int(0.5 - value)
 
 
+def whole_lots(size):
+    """A size in lots as a whole number, towards zero; one that no int64 holds becomes 2^62, which is beyond every size limit."""
+    return int(min(max(size, -4.611686018427388e18), 4.611686018427388e18))
+
+
 def largest_part(order_lots, volume, participation):
     """The part of an order that a bar's volume (lots) allows, in whole lots: all of it where the volume is unknown or no share is set."""
     if volume == 0.0:

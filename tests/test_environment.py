@@ -128,6 +128,7 @@ def test_a_mask_judges_the_target_of_the_order_that_would_come():
         assert seen[0] == [1, 1, 1] and seen[1][2] == legal, (resize, seen)
 
 
+@pytest.mark.slow
 def test_labels_that_differ_in_case_alone_keep_their_own_functions():
     swapped = [data_of(rewards=[("log_equity", {}), ("net_pnl", {})]), data_of(rewards=[("net_pnl", {}), ("log_equity", {})])]
     got = []

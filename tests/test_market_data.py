@@ -103,6 +103,7 @@ def test_unknown_volume_under_a_limit_and_missing_bars_of_a_shared_account_are_s
     ]
 
 
+@pytest.mark.slow
 def test_a_policy_that_was_trained_on_fills_at_its_own_close_says_so(profile_path, tmp_path):
     given = {"trainer.epochs": 1, "learners.count": 1, "market.same_close": True}
     result = bellmark.backtest(bellmark.train(profile_path, runs=tmp_path / "runs", overrides=given))

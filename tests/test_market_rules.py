@@ -104,7 +104,7 @@ def test_a_sale_is_worse_downwards():
     assert played([100, 101, 101], [-1], spread_ticks=2.0, slippage_ticks=1.0).fills == [(1, -1, 99.0)]
 
 
-@pytest.mark.parametrize(("latency", "how"), [(1, {}), (2, LATE), (3, LATER)])
+@pytest.mark.parametrize(("latency", "how"), [(1, {}), (2, LATE), pytest.param(3, LATER, marks=pytest.mark.slow)])
 def test_an_order_works_latency_bars_after_its_decision(latency, how):
     found = played([100, 101, 102, 103, 104, 105], [1], step=HOUR, **how)
     assert found.fills[0] == (latency, 1, 100.0 + latency)

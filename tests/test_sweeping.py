@@ -291,6 +291,7 @@ def test_choosing_on_the_test_part_warns(profile):
 
 
 @cpu
+@pytest.mark.slow
 def test_settings_that_decide_the_code_run_in_groups_and_report_their_cautions(profile, monkeypatch):
     bars = random_bars(300, seed=3)
 
@@ -407,6 +408,7 @@ def test_only_strategies_whose_ledger_was_too_short_run_again(monkeypatch):
 
 
 @cpu
+@pytest.mark.slow
 def test_symbols_with_an_account_each_are_summed(profile, monkeypatch):
     bars = [random_bars(300, seed=3, symbol="A"), random_bars(260, seed=4, symbol="B")]
     data = market_data(bars, fee_bps=2.0, **sized(1.0))

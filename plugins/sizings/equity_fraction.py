@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from bellmark.component import Sizing, component, setting
+from bellmark.market import whole_lots
 
 
 @component
@@ -31,4 +32,4 @@ class EquityFraction(Sizing):
             if exposure * position < 0.0:
                 free = max(free - abs(position) * fee_of_lot, 0.0)
             cost_of_lot = cost_of_lot + fee_of_lot
-        return int(exposure * fraction * free / (cost_of_lot * symbols))
+        return whole_lots(exposure * fraction * free / (cost_of_lot * symbols))

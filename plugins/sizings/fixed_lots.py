@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from bellmark.component import Sizing, component, setting
+from bellmark.market import whole_lots
 
 
 @component
@@ -15,4 +16,4 @@ class FixedLots(Sizing):
     @staticmethod
     def target(exposure, lots):
         size = exposure * lots
-        return int(size + 0.5) if size >= 0.0 else -int(0.5 - size)
+        return whole_lots(size + 0.5) if size >= 0.0 else -whole_lots(0.5 - size)

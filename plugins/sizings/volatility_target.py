@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bellmark.component import Sizing, component, setting
+from bellmark.market import whole_lots
 
 
 @component
@@ -43,7 +44,7 @@ class VolatilityTarget(Sizing):
             return 0
         fraction = exposure * target_volatility / sigma
         fraction = min(max(fraction, -max_fraction), max_fraction)
-        return int(fraction * equity / (price * 1.0 * value_numerator / value_denominator * symbols))
+        return whole_lots(fraction * equity / (price * 1.0 * value_numerator / value_denominator * symbols))
 
 
 def _deviation(close_ST, length_S, window, return_T, deviation_ST):  # type: ignore[no-untyped-def]

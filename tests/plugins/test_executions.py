@@ -182,6 +182,7 @@ def test_quotes_that_the_data_do_not_have_are_named():
         run_strategy(market_data(bars_of([10.0] * 4), execution=("bar_quotes", {})), make(host().get("strategy", "flat"), {}, "rule"))
 
 
+@pytest.mark.slow
 def test_stops_on_quotes_in_a_backtest_fill_at_the_bid():
     flat = [100.0] * 6
     low = [100.0, 100.0, 100.0, 96.0, 100.0, 100.0]
@@ -245,7 +246,11 @@ def test_a_stop_pays_impact_and_a_target_does_not():
 
 
 @pytest.mark.parametrize(
-    ("rules", "lots"), [({}, [50, -50]), ({"unaffordable": "cut", "start_equity": 3_000.0, "initial_margin_rate": 1.0}, [30, -30])]
+    ("rules", "lots"),
+    [
+        pytest.param({}, [50, -50], marks=pytest.mark.slow),
+        ({"unaffordable": "cut", "start_equity": 3_000.0, "initial_margin_rate": 1.0}, [30, -30]),
+    ],
 )
 def test_the_closing_at_the_end_pays_impact_and_an_order_that_is_cut_that_of_the_whole(rules, lots):
     more = {"sizing": ("fixed_lots", {"lots": 50}), "execution": ("impact", {"impact_bps": 100.0}), "close_at_end": True}

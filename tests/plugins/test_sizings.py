@@ -14,6 +14,7 @@ from bellmark.backtester import run_strategy
 from bellmark.codegen import lower, parameters
 from bellmark.component import make, settings_of
 from bellmark.host import host
+from bellmark.market import NO_LEVEL
 from bellmark.testing_market import EXTREME_TAPES, join, make_tape, random_tape
 
 pytestmark = pytest.mark.cpu
@@ -65,9 +66,17 @@ def test_equity_fraction_equals_the_formula(
         free = max(free - abs(position) * fee, Fraction(0)) if exposure * position < 0 else free
         cost += fee
     exact = Fraction(exposure) * Fraction(fraction) * free / (cost * symbols)
+    exact = min(max(exact, Fraction(-NO_LEVEL)), Fraction(NO_LEVEL))  # beyond every size limit, whatever it is
     size = abs(Fraction(exposure) * Fraction(fraction) * equity / (cost * symbols))  # what is taken off it for fees rounds on its scale
     assert abs(found - exact) < 1 + size * Fraction(1, 10**14)
     assert abs(found) <= abs(exact) + size * Fraction(1, 10**14) and (found == 0 or (found > 0) == (exposure > 0))
+
+
+@pytest.mark.parametrize(("name", "values"), [("equity_fraction", {"fraction": 10.0}), ("fixed_lots", {"lots": 1_000_000_000})])
+@pytest.mark.parametrize("exposure", [-1e12, 1e12])
+def test_a_size_that_no_number_of_lots_holds_keeps_its_side(name, values, exposure):
+    found = lots(sizing(name, **values), exposure=exposure, equity=10**17, price=1, value_numerator=1, value_denominator=1000)
+    assert found == (NO_LEVEL if exposure > 0 else -NO_LEVEL)
 
 
 def test_room_for_the_fee_lets_a_whole_account_buy():
@@ -80,6 +89,7 @@ def test_room_for_the_fee_lets_a_whole_account_buy():
     assert lane.fills["lots"].tolist() == [int(100_000 / (100 * 1.001 + 0.5))] and not len(lane.rejections)
 
 
+@pytest.mark.slow
 def test_symbols_of_a_shared_account_share_the_fraction():
     bars = [bars_of([100.0] * 6, symbol=symbol) for symbol in ("A", "B")]
     data = market_data(bars, sizing=("equity_fraction", {"fraction": 1.0}), account="shared", start_equity=100_000.0)
